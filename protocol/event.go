@@ -23,6 +23,10 @@ type Event struct {
 // SourceKindRunner is the only sourceKind that a runner writes.
 const SourceKindRunner = "runner"
 
+// EventSchemaVersion is the only schemaVersion that this version writes and
+// reads.
+const EventSchemaVersion = 1
+
 // TimeLayout is the form of emittedAt: UTC, exactly three decimals.
 const TimeLayout = "2006-01-02T15:04:05.000Z"
 

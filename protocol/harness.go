@@ -40,14 +40,22 @@ type HarnessEvent struct {
 	Payload   json.RawMessage `json:"payload,omitempty"`
 }
 
-// Log is the payload of a log message.
+// Streams of a log message.
+const (
+	LogStdout = "stdout"
+	LogStderr = "stderr"
+)
+
+// Log is the payload of a log message. In a [HarnessMessage] Text lives only as
+// long as the line: clone it to keep it.
 type Log struct {
 	Stream string `json:"stream"`
 	Text   string `json:"text"`
 }
 
-// HarnessMessage is a decoded and checked line of a harness. Raw members are
-// slices of the line. Which of the members below Type are set depends on Type.
+// HarnessMessage is a decoded and checked line of a harness. Raw, Event.Payload
+// and Log.Text are slices of the line and live only as long as it does. Which
+// of the members below Type are set depends on Type.
 type HarnessMessage struct {
 	Family Family
 	Seq    int64
@@ -60,8 +68,9 @@ type HarnessMessage struct {
 	// Raw is the object inside the payload: the request, the result, the
 	// terminal, or the whole payload of a diagnostic, as it was written.
 	Raw json.RawMessage
-	// RequestID and TurnID of an event's payload are read for events that
-	// end a request (runtime_request.resolved, expired, cancelled).
+	// RequestID is the requestId in the payload of an event that ends a
+	// request (runtime_request.resolved, expired, cancelled), empty where it
+	// is missing or no string.
 	RequestID string
 }
 

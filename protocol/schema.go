@@ -34,13 +34,19 @@ const (
 	FamilyHarness
 )
 
+// Schemas of the lines of a harness, one a family.
+const (
+	schemaMessageFake    = "paperclip.fake_harness.message.v1"
+	schemaMessageHarness = "paperclip.harness.message.v1"
+)
+
 // MessageSchema is the schema of the lines that a harness of this family writes.
 func (f Family) MessageSchema() string {
 	switch f {
 	case FamilyFake:
-		return "paperclip.fake_harness.message.v1"
+		return schemaMessageFake
 	case FamilyHarness:
-		return "paperclip.harness.message.v1"
+		return schemaMessageHarness
 	}
 	return ""
 }
