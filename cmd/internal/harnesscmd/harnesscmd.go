@@ -1,0 +1,147 @@
+package harnesscmd
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"prp/harness/fake"
+	"prp/scripts"
+)
+
+// statusMisuse is the exit status of a command line or a script that is wrong.
+const statusMisuse = 2
+
+const help = `prp-harness is a harness: a program that a runner starts and talks to by
+JSON lines on stdin and stdout.
+
+usage:
+  prp-harness fake --script NAME|FILE [--delay-ms N]
+  prp-harness fake --list
+  prp-harness --script NAME|FILE [--delay-ms N]      the same as with "fake"
+  prp-harness -h
+
+commands:
+  fake            play a script: a stand-in for an agent
+
+flags of fake:
+  --script NAME|FILE
+                  the script to play: a name of --list, or a JSON file
+  --delay-ms N    replace every delay of the script by N milliseconds
+  --list          list the scripts that are built in
+
+exit status: that of the script; 1 where the script could not go on (stdout
+gone, stdin ended while a step waited); 2 for a wrong command line or script.
+`
+
+// Main runs prp-harness with the arguments after its name and returns the exit
+// status. It blocks until the harness has ended.
+func Main(args []string) int {
+	if len(args) == 0 {
+		return misuse(errors.New("expected a command or --script, got nothing"))
+	}
+	switch first := args[0]; {
+	case first == fake.WorkerCommand:
+		return fake.WorkerMain(args[1:])
+	case first == "fake":
+		return fakeMain(args[1:], leading(args))
+	case first == "help":
+		return printHelp()
+	case strings.HasPrefix(first, "-"):
+		return fakeMain(args, leading(args))
+	default:
+		return misuse(fmt.Errorf("unknown command %q%s", first, near(first, []string{"fake", "help"})))
+	}
+}
+
+// leading are the words of the command line before args.
+func leading(args []string) []string {
+	return os.Args[:max(len(os.Args)-len(args), 0)]
+}
+
+func fakeMain(args, words []string) int {
+	var name string
+	var list bool
+	options := fake.Options{Worker: append(slices.Clone(words), fake.WorkerCommand)}
+	flags := flag.NewFlagSet("prp-harness", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&name, "script", "", "")
+	flags.BoolVar(&list, "list", false, "")
+	flags.Func("delay-ms", "", func(text string) error {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > fake.MaxMilliseconds {
+			return fmt.Errorf("expected milliseconds from 0 to %d", fake.MaxMilliseconds)
+		}
+		options.DelayMS = &n
+		return nil
+	})
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return printHelp()
+	case err != nil:
+		return misuse(err)
+	case flags.NArg() > 0:
+		return misuse(fmt.Errorf("expected flags only, got %q", flags.Arg(0)))
+	case list:
+		return printList()
+	case name == "":
+		return misuse(errors.New("expected --script NAME or --script FILE"))
+	}
+	script, err := load(name)
+	if err != nil {
+		return misuse(err)
+	}
+	return fake.Run(script, options)
+}
+
+// load finds a script: a built-in one by its name, anything else as a file.
+func load(name string) (*fake.Script, error) {
+	if data, err := scripts.Read(name); err == nil {
+		return fake.Parse(data)
+	}
+	script, err := fake.Load(name)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `/\`) {
+		return nil, fmt.Errorf("expected a script of --list or a file, got %q%s", name, near(name, scripts.Names()))
+	}
+	return script, err
+}
+
+func near(name string, known []string) string {
+	if n := fake.Nearest(name, known); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+func printHelp() int {
+	return write(help)
+}
+
+func printList() int {
+	var b strings.Builder
+	for _, name := range scripts.Names() {
+		script, err := load(name)
+		if err != nil {
+			return misuse(err)
+		}
+		fmt.Fprintf(&b, "%-20s%s\n", name, script.Description)
+	}
+	return write(b.String())
+}
+
+func write(text string) int {
+	if _, err := io.WriteString(os.Stdout, text); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func misuse(err error) int {
+	fmt.Fprintf(os.Stderr, "prp-harness: %v\nrun prp-harness -h for help\n", err)
+	return statusMisuse
+}
