@@ -1,0 +1,124 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"prp/protocol"
+	"prp/protocol/journal"
+	"prp/runner/lifecycle"
+	"prp/runner/logtail"
+	"prp/runner/process"
+)
+
+// Exit statuses of [Run] (spec section 5).
+const (
+	// ExitDelivered: the one terminal was written, whatever it says.
+	ExitDelivered = 0
+	// ExitUndelivered: the terminal could not be written.
+	ExitUndelivered = 1
+	// ExitMisused: nothing was started, since the configuration is wrong.
+	ExitMisused = 2
+)
+
+// Run supervises one run: it reads commands from stdin, writes the stream to
+// stdout and returns the exit status of the process once nothing of the
+// harness is left and everything is written. A fault of the configuration is
+// told on stderr. It blocks while stdout is full: the terminal is never
+// dropped, it is only not delivered where nobody is left to read it.
+func Run(cfg Config, stdin, stdout, stderr *os.File) int {
+	if err := cfg.Check(); err != nil {
+		fmt.Fprintf(stderr, "prp-runner: %v\n", err)
+		return ExitMisused
+	}
+	var log *journal.Journal
+	if cfg.JournalPath != "" {
+		j, err := journal.Open(cfg.JournalPath)
+		if err != nil {
+			fmt.Fprintf(stderr, "prp-runner: cannot open the journal: %v\n", err)
+			return ExitMisused
+		}
+		log = j
+	}
+	// SIGPIPE is caught, not ignored: an ignored one would be inherited.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	l := newLoop(cfg, log)
+	sup, err := process.Open(process.Options{})
+	if err != nil {
+		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)
+		return ExitUndelivered
+	}
+	defer sup.Close()
+	l.sup = sup
+	l.signals = signals
+	l.start(stdin, stdout)
+	l.run()
+	return l.status()
+}
+
+// loop owns the run. All of its members belong to its goroutine alone.
+type loop struct {
+	cfg   Config
+	state *lifecycle.State
+	sup   *process.Supervisor
+	child *process.Child
+	tail  *logtail.Tail
+	mask  *logtail.Masker
+	log   *journal.Journal
+
+	signals <-chan os.Signal
+	hangup  <-chan struct{}
+	facts   chan lifecycle.Input // from the writers
+	input   *stdinReader
+	output  *stdoutWriter
+	harness harnessEnds
+
+	out     []byte // lines that no writer has yet
+	busy    bool   // the writer has a buffer
+	broken  bool   // stdout is gone
+	done    bool   // Finish was ordered
+	settle  bool   // Settle is under way
+	timers  timers
+	now     clock
+	pending []lifecycle.Input // answers to effects, taken before all else
+}
+
+func newLoop(cfg Config, log *journal.Journal) *loop {
+	return &loop{
+		cfg:   cfg,
+		state: lifecycle.New(cfg.core()),
+		tail:  logtail.New(cfg.LogMaxLines, cfg.LogMaxBytes),
+		mask:  logtail.NewMasker(cfg.Secrets),
+		log:   log,
+		facts: make(chan lifecycle.Input, 16),
+	}
+}
+
+// start begins to read and write.
+func (l *loop) start(stdin, stdout *os.File) {
+	l.timers.init()
+	l.input = readCommands(stdin, l.cfg.CommandMaxLineBytes)
+	l.output = writeStream(stdout, l.log)
+	l.hangup = process.WatchHangup(stdout)
+}
+
+// status is the exit status of the process.
+func (l *loop) status() int {
+	if l.broken {
+		return ExitUndelivered
+	}
+	return ExitDelivered
+}
+
+// noted makes a fact about the runner's means visible.
+func noted(code protocol.Code, detail string) lifecycle.Input {
+	return lifecycle.Noted{Level: protocol.LevelWarning, Code: code, Detail: detail}
+}

@@ -1,0 +1,180 @@
+package runner
+
+import (
+	"os"
+	"time"
+
+	"prp/protocol"
+	"prp/protocol/journal"
+	"prp/runner/lifecycle"
+	"prp/runner/process"
+)
+
+// stdoutWriter writes buffers of whole lines, one at a time, to the journal
+// and then to stdout.
+type stdoutWriter struct {
+	buffers chan []byte
+	written chan writeDone
+	spare   []byte
+	ended   chan struct{}
+}
+
+// writeDone is the writer's answer to one buffer. Each error is told once.
+type writeDone struct {
+	journal error
+	stdout  error
+}
+
+func writeStream(stdout *os.File, log *journal.Journal) *stdoutWriter {
+	w := &stdoutWriter{buffers: make(chan []byte), written: make(chan writeDone, 1), ended: make(chan struct{})}
+	go w.serve(stdout, log)
+	return w
+}
+
+// write hands a buffer over and returns an empty one. The caller waits for
+// the answer on written before it calls again.
+func (w *stdoutWriter) write(lines []byte) []byte {
+	empty := w.spare[:0]
+	w.spare = lines
+	w.buffers <- lines
+	return empty
+}
+
+// close ends the writer and waits for it; everything has been written.
+func (w *stdoutWriter) close() {
+	close(w.buffers)
+	<-w.ended
+}
+
+func (w *stdoutWriter) serve(stdout *os.File, log *journal.Journal) {
+	broken := false
+	for lines := range w.buffers {
+		var done writeDone
+		if log != nil {
+			if done.journal = log.Append(lines); done.journal != nil {
+				log.Close()
+				log = nil
+			}
+		}
+		if !broken {
+			_, done.stdout = stdout.Write(lines)
+			broken = done.stdout != nil
+		}
+		w.written <- done
+	}
+	if log != nil {
+		// The lines are in the file; a failing sync has nobody left to tell.
+		_ = log.Sync()
+		log.Close()
+	}
+	close(w.ended)
+}
+
+// harnessEnds are the loop's ends of the goroutines around the harness. The
+// zero value is a harness that is not there.
+type harnessEnds struct {
+	child      *process.Child
+	batches    chan *harnessBatch
+	free       chan *harnessBatch
+	errors     chan *errorBatch
+	freeErrors chan *errorBatch
+	exited     <-chan process.Exit
+	gone       <-chan process.Containment
+	stdin      *harnessWriter
+}
+
+// readHarness starts the goroutines around a harness that was started.
+func readHarness(child *process.Child, limit int, facts chan<- lifecycle.Input) harnessEnds {
+	h := harnessEnds{
+		child:      child,
+		batches:    make(chan *harnessBatch, batchCount),
+		free:       make(chan *harnessBatch, batchCount),
+		errors:     make(chan *errorBatch, batchCount),
+		freeErrors: make(chan *errorBatch, batchCount),
+		exited:     child.Exited(),
+		gone:       child.Gone(),
+		stdin:      writeHarness(child.Stdin, facts),
+	}
+	for range batchCount {
+		h.free <- &harnessBatch{}
+		h.freeErrors <- &errorBatch{}
+	}
+	go readMessages(child.Stdout, limit, h.free, h.batches)
+	go readErrors(child.Stderr, limit, h.freeErrors, h.errors)
+	return h
+}
+
+// cut ends the reading at what is in the pipes now.
+func (h *harnessEnds) cut() {
+	now := time.Now()
+	_ = h.child.Stdout.SetReadDeadline(now)
+	_ = h.child.Stderr.SetReadDeadline(now)
+}
+
+// close lets go of the pipes; both readers have ended.
+func (h *harnessEnds) close() {
+	h.closeInput(false)
+	h.child.Stdout.Close()
+	h.child.Stderr.Close()
+}
+
+func (h *harnessEnds) send(fx lifecycle.Effect) {
+	h.stdin.queue <- queuedCommand{
+		line: protocol.AppendHarnessCommand(nil, fx.Family, fx.Command.CommandID, fx.Command.Type, fx.Command.Payload),
+		id:   fx.Command.CommandID,
+		size: fx.Size,
+	}
+}
+
+// closeInput closes the harness's stdin, after what is queued or at once.
+func (h *harnessEnds) closeInput(flush bool) {
+	if h.stdin == nil {
+		return
+	}
+	if !flush {
+		// A write that blocks fails at once; what is queued is given up.
+		_ = h.child.Stdin.SetWriteDeadline(time.Now())
+	}
+	if !h.stdin.closed {
+		h.stdin.closed = true
+		close(h.stdin.queue)
+	}
+}
+
+// queuedCommand is one line for the harness.
+type queuedCommand struct {
+	line []byte
+	id   string
+	size int
+}
+
+// harnessWriter writes the commands that are queued for the harness's stdin.
+type harnessWriter struct {
+	queue  chan queuedCommand
+	closed bool // by the loop
+}
+
+// writeHarness starts the writer. The queue holds more than lifecycle lets
+// wait, so that the loop never blocks on it.
+func writeHarness(stdin *os.File, facts chan<- lifecycle.Input) *harnessWriter {
+	const room = 512
+	w := &harnessWriter{queue: make(chan queuedCommand, room)}
+	go w.serve(stdin, facts)
+	return w
+}
+
+func (w *harnessWriter) serve(stdin *os.File, facts chan<- lifecycle.Input) {
+	for c := range w.queue {
+		if _, err := stdin.Write(c.line); err != nil {
+			stdin.Close()
+			lost := []string{c.id}
+			facts <- lifecycle.HarnessInputBroken{Undelivered: lost}
+			for c := range w.queue {
+				facts <- lifecycle.HarnessInputBroken{Undelivered: []string{c.id}}
+			}
+			return
+		}
+		facts <- lifecycle.HarnessInputWritten{Commands: 1, Size: c.size}
+	}
+	stdin.Close()
+}
