@@ -41,14 +41,20 @@ func (s *State) checkOrder(m *protocol.HarnessMessage) *protocol.MessageFault {
 	first := s.messageSeq == 0
 	switch {
 	case first && m.Type != protocol.MessageReady:
-		return &protocol.MessageFault{Code: protocol.CodeHarnessBeforeReady,
-			Detail: fmt.Sprintf("expected ready as the first message, got %s", m.Type)}
+		return &protocol.MessageFault{
+			Code:   protocol.CodeHarnessBeforeReady,
+			Detail: fmt.Sprintf("expected ready as the first message, got %s", m.Type),
+		}
 	case !first && m.Family != s.family:
-		return &protocol.MessageFault{Code: protocol.CodeHarnessSchema,
-			Detail: fmt.Sprintf("expected schema %q as in ready, got %q", s.family.MessageSchema(), m.Family.MessageSchema())}
+		return &protocol.MessageFault{
+			Code:   protocol.CodeHarnessSchema,
+			Detail: fmt.Sprintf("expected schema %q as in ready, got %q", s.family.MessageSchema(), m.Family.MessageSchema()),
+		}
 	case m.Seq != s.messageSeq+1:
-		return &protocol.MessageFault{Code: protocol.CodeHarnessMessageGap,
-			Detail: fmt.Sprintf("expected messageSeq %d, got %d", s.messageSeq+1, m.Seq)}
+		return &protocol.MessageFault{
+			Code:   protocol.CodeHarnessMessageGap,
+			Detail: fmt.Sprintf("expected messageSeq %d, got %d", s.messageSeq+1, m.Seq),
+		}
 	case !first && m.Type == protocol.MessageReady:
 		return &protocol.MessageFault{Code: protocol.CodeHarnessSecondReady, Detail: "expected one ready, got a second one"}
 	}
@@ -83,12 +89,16 @@ func (s *State) harnessEvent(m *protocol.HarnessMessage, size int) {
 	switch t.Origin() {
 	case protocol.OriginHarness:
 	case protocol.OriginRunner:
-		s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeReservedEventType, EventType: t,
-			Message: "an event type that the runner alone makes was not passed on"})
+		s.harnessDiagnostic(diagnosticPayload{
+			Code: protocol.CodeReservedEventType, EventType: t,
+			Message: "an event type that the runner alone makes was not passed on",
+		})
 		return
 	default:
-		s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeUnknownEventType, EventType: t,
-			Message: "an event type that is not known was not passed on"})
+		s.harnessDiagnostic(diagnosticPayload{
+			Code: protocol.CodeUnknownEventType, EventType: t,
+			Message: "an event type that is not known was not passed on",
+		})
 		return
 	}
 	e := s.event(t, m.Event.Payload)
@@ -138,12 +148,16 @@ func (s *State) harnessRequest(m *protocol.HarnessMessage, size int) {
 	id := m.Request.RequestID
 	switch {
 	case s.requests.status(id) != requestUnknown:
-		s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeDuplicateRequestIgnored, RequestID: id,
-			Message: "a request with an id that was used before was not passed on"})
+		s.harnessDiagnostic(diagnosticPayload{
+			Code: protocol.CodeDuplicateRequestIgnored, RequestID: id,
+			Message: "a request with an id that was used before was not passed on",
+		})
 		return
 	case s.requests.pending >= maxPendingRequests:
-		s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeTooManyRequests, RequestID: id,
-			Message: fmt.Sprintf("%d requests are pending; this one was not passed on", s.requests.pending)})
+		s.harnessDiagnostic(diagnosticPayload{
+			Code: protocol.CodeTooManyRequests, RequestID: id,
+			Message: fmt.Sprintf("%d requests are pending; this one was not passed on", s.requests.pending),
+		})
 		return
 	}
 	q := &request{id: id, turn: s.turn}
@@ -166,8 +180,10 @@ func (s *State) harnessResult(m *protocol.HarnessMessage, size int) {
 		return
 	}
 	if s.resultSeen {
-		s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeDuplicateSemanticResult,
-			Message: "a result came before; this one was ignored"})
+		s.harnessDiagnostic(diagnosticPayload{
+			Code:    protocol.CodeDuplicateSemanticResult,
+			Message: "a result came before; this one was ignored",
+		})
 		return
 	}
 	r, err := protocol.DecodeResult(m.Raw)
@@ -185,8 +201,10 @@ func (s *State) harnessResult(m *protocol.HarnessMessage, size int) {
 func (s *State) harnessTerminal(m *protocol.HarnessMessage, size int) {
 	if s.proposal != nil {
 		if s.spend(size) {
-			s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeDuplicateTerminalIgnored,
-				Message: "a terminal proposal came before; this one was ignored"})
+			s.harnessDiagnostic(diagnosticPayload{
+				Code:    protocol.CodeDuplicateTerminalIgnored,
+				Message: "a terminal proposal came before; this one was ignored",
+			})
 		}
 		return
 	}

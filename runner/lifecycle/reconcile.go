@@ -41,8 +41,10 @@ var outcomes = []struct {
 	{caused(protocol.ReasonProtocolViolation), failed(protocol.ReasonProtocolViolation)},
 	{caused(protocol.ReasonRunTimedOut), failed(protocol.ReasonRunTimedOut)},
 	{caused(protocol.ReasonBudgetExceeded), failed(protocol.ReasonBudgetExceeded)},
-	{func(f Facts) bool { return exitedWell(f) && f.ResultSeen },
-		outcome{protocol.TurnCompleted, protocol.RunSucceeded, protocol.ReasonSuccess}},
+	{
+		func(f Facts) bool { return exitedWell(f) && f.ResultSeen },
+		outcome{protocol.TurnCompleted, protocol.RunSucceeded, protocol.ReasonSuccess},
+	},
 	{func(f Facts) bool { return !exitedWell(f) }, failed(protocol.ReasonProcessFailed)},
 	{func(Facts) bool { return true }, failed(protocol.ReasonResultMissing)},
 }

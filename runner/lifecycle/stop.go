@@ -164,8 +164,10 @@ func (s *State) judgeTorn() {
 }
 
 func (s *State) noteTorn() {
-	s.harnessDiagnostic(diagnosticPayload{Code: protocol.CodeTornLine,
-		Message: "the last line was torn when the harness was ended"})
+	s.harnessDiagnostic(diagnosticPayload{
+		Code:    protocol.CodeTornLine,
+		Message: "the last line was torn when the harness was ended",
+	})
 }
 
 func (s *State) harnessClosed(logs protocol.LogTail) {

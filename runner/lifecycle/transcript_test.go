@@ -156,8 +156,10 @@ func (p *player) fact(word, rest string) {
 		swept, _ := strconv.Atoi(rest)
 		p.step(lifecycle.TreeGone{Containment: protocol.Containment{Means: []string{"test"}, Swept: swept}})
 	case "survivor":
-		p.step(lifecycle.TreeGone{Containment: protocol.Containment{Means: []string{"test"},
-			Survivors: []protocol.Survivor{{PID: 42, Name: "stuck", State: "D"}}}})
+		p.step(lifecycle.TreeGone{Containment: protocol.Containment{
+			Means:     []string{"test"},
+			Survivors: []protocol.Survivor{{PID: 42, Name: "stuck", State: "D"}},
+		}})
 	case "sent":
 		p.step(lifecycle.HarnessInputWritten{Commands: 1, Size: 258})
 	case "undelivered":
