@@ -1,0 +1,184 @@
+package process
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A guardian is this program, started anew under guardianName with the name of
+// its cgroup leaf as the only argument. controlFD is its end of the control
+// stream.
+const (
+	guardianName = "prp-guardian"
+	controlFD    = 3
+)
+
+// mainCalled says that this program's main begins with Main, so that it can be
+// started as a guardian.
+var mainCalled atomic.Bool
+
+// Main must be the first call in main of every program that calls [Open]:
+// where this process was started as a guardian it serves as one and never
+// returns.
+func Main() {
+	mainCalled.Store(true)
+	switch {
+	case len(os.Args) == 1 && os.Args[0] == probeName:
+		os.Exit(0)
+	case len(os.Args) == 2 && os.Args[0] == guardianName:
+		os.Exit(serveGuardian(os.Args[1]))
+	}
+}
+
+// guarding is the guardian's side of one control stream.
+type guarding struct {
+	control *os.File // blocking
+	leaf    *leaf
+	note    string // why there is no leaf
+}
+
+// serveGuardian is the life of a guardian. It ends when the control stream
+// does, because the runner has closed it or is dead, and nothing is left.
+func serveGuardian(leafName string) int {
+	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		os.Stderr.WriteString("prp-guardian: expected a control socket at descriptor 3; only a runner starts a guardian\n")
+		return 2
+	}
+	unix.CloseOnExec(controlFD)
+	// Every signal that can be caught is caught and forgotten: a harness of
+	// the same user can send them all. exec resets them for the harness.
+	signal.Notify(forgotten)
+	undoIgnored()
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	os.WriteFile("/proc/self/comm", []byte(guardianName), 0)
+	g := &guarding{control: os.NewFile(controlFD, "control")}
+	defer func() { g.leaf.remove() }()
+	var err error
+	if g.leaf, err = newLeaf(leafName); err != nil {
+		g.note = err.Error()
+	}
+	for {
+		l, o, files, err := g.awaitStart()
+		if err != nil {
+			return 0
+		}
+		t, err := g.start(l, o, files)
+		if err != nil {
+			continue
+		}
+		debug.FreeOSMemory() // the environment may have been large
+		g.attend(t)
+		return 0
+	}
+}
+
+// awaitStart waits for the launch. An error is the end of the runner.
+func (g *guarding) awaitStart() (launch, Options, []int, error) {
+	head := make([]byte, headerBytes)
+	rights := make([]byte, unix.CmsgSpace(3*4))
+	var n, oobn int
+	for {
+		var err error
+		n, oobn, _, _, err = unix.Recvmsg(controlFD, head, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n != len(head) {
+			return launch{}, Options{}, nil, io.ErrUnexpectedEOF
+		}
+		break
+	}
+	_, size, err := parseHeader(head)
+	if err != nil {
+		return launch{}, Options{}, nil, err
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(g.control, body); err != nil {
+		return launch{}, Options{}, nil, err
+	}
+	l, o, err := unpackLaunch(&unpacker{rest: body})
+	return l, o, parseRights(rights[:oobn]), err
+}
+
+// parseRights gives the descriptors that came along.
+func parseRights(oob []byte) []int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return nil
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil
+	}
+	return fds
+}
+
+// start starts the harness and answers the runner.
+func (g *guarding) start(l launch, o Options, files []int) (*tree, error) {
+	defer func() {
+		for _, fd := range files {
+			unix.Close(fd)
+		}
+	}()
+	t := newTree(newOrder(), func(e Exit) { g.control.Write(packExit(e)) })
+	t.exclusive, t.sweepOff = true, o.noSweep
+	t.children = watchChildren()
+	pid, inLeaf := 0, false
+	var err error = syscall.EMFILE // no room here for the harness's pipes
+	if len(files) == len(l.fds) {
+		l.fds = [3]int(files)
+		if !o.noCgroup {
+			l.leaf = g.leaf
+		}
+		pid, inLeaf, err = spawn(l)
+	}
+	if err != nil {
+		t.close()
+		errno, _ := err.(syscall.Errno)
+		p := newMessage(msgFailed)
+		p.int(int(errno))
+		g.control.Write(p.bytes())
+		return nil, err
+	}
+	t.leader, t.since = pid, startOf(t.proc, pid)
+	b := birth{pid: pid, since: t.since, inLeaf: inLeaf, note: g.note}
+	switch {
+	case inLeaf:
+		t.leaf, g.leaf = g.leaf, nil
+	case l.leaf != nil:
+		b.note = "the kernel refused to start the harness in one"
+	case o.noCgroup:
+		b.note = "switched off"
+	}
+	g.control.Write(packBirth(b))
+	return t, nil
+}
+
+// attend runs the tree and obeys the runner. A runner that is gone is an order
+// to kill at once.
+func (g *guarding) attend(t *tree) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			kind, u, err := readMessage(g.control)
+			if err != nil {
+				t.order.give(0)
+				return
+			}
+			if kind == msgStop {
+				t.order.give(unpackStop(u))
+			}
+		}
+	}()
+	result := t.run()
+	g.control.Write(packGone(result))
+	<-over
+}

@@ -1,0 +1,31 @@
+package process
+
+import "sync"
+
+// owned are the children of this process that no tree may take for adopted
+// ones: guardians, and the leaders of supervisors without one.
+var owned = &numbers{set: make(map[int]struct{})}
+
+type numbers struct {
+	mu  sync.Mutex
+	set map[int]struct{}
+}
+
+func (n *numbers) add(pid int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.set[pid] = struct{}{}
+}
+
+func (n *numbers) remove(pid int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.set, pid)
+}
+
+func (n *numbers) has(pid int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.set[pid]
+	return ok
+}

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package process
+
+// ioctlReadable asks for the bytes that wait in a pipe: FIONREAD of
+// <sys/filio.h>, which golang.org/x/sys does not name on all systems.
+const ioctlReadable = 0x4004667f

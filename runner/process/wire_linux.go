@@ -1,0 +1,218 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Kinds of messages between the runner and its guardian, a private stream of
+// the two halves of one program: a kind, a length, a body.
+const (
+	msgStart   = 'S' // runner: launch, with three descriptors
+	msgStop    = 'E' // runner: what is left of the grace
+	msgStarted = 's' // guardian: number, start time, cgroup or why not
+	msgFailed  = 'f' // guardian: errno
+	msgExited  = 'x' // guardian: Exit
+	msgGone    = 'g' // guardian: Containment
+)
+
+// headerBytes is the size of kind and length. bodyMax bounds a body: Linux
+// itself takes at most 6 MiB of arguments and environment.
+const (
+	headerBytes = 5
+	bodyMax     = 16 << 20
+)
+
+var errWire = errors.New("malformed message between runner and guardian")
+
+// packer builds a message.
+type packer []byte
+
+func newMessage(kind byte) packer { return append(make(packer, 0, 64), kind, 0, 0, 0, 0) }
+
+func (p *packer) int(n int) { *p = binary.AppendVarint(*p, int64(n)) }
+
+func (p *packer) bool(b bool) {
+	n := 0
+	if b {
+		n = 1
+	}
+	p.int(n)
+}
+
+func (p *packer) string(s string) {
+	p.int(len(s))
+	*p = append(*p, s...)
+}
+
+func (p *packer) strings(list []string) {
+	p.int(len(list))
+	for _, s := range list {
+		p.string(s)
+	}
+}
+
+// bytes is the whole message, its length filled in.
+func (p *packer) bytes() []byte {
+	binary.LittleEndian.PutUint32((*p)[1:], uint32(len(*p)-headerBytes))
+	return *p
+}
+
+// unpacker reads a body. After the first fault everything is zero and bad is
+// true.
+type unpacker struct {
+	rest []byte
+	bad  bool
+}
+
+func (u *unpacker) int() int {
+	n, size := binary.Varint(u.rest)
+	if size <= 0 {
+		u.bad, u.rest = true, nil
+		return 0
+	}
+	u.rest = u.rest[size:]
+	return int(n)
+}
+
+func (u *unpacker) bool() bool { return u.int() != 0 }
+
+func (u *unpacker) string() string {
+	n := u.int()
+	if n < 0 || n > len(u.rest) {
+		u.bad, u.rest = true, nil
+		return ""
+	}
+	s := string(u.rest[:n])
+	u.rest = u.rest[n:]
+	return s
+}
+
+func (u *unpacker) strings() []string {
+	n := u.int()
+	if n < 0 || n > len(u.rest) {
+		u.bad, u.rest = true, nil
+		return nil
+	}
+	list := make([]string, 0, n)
+	for range n {
+		list = append(list, u.string())
+	}
+	return list
+}
+
+// readHeader gives the kind and the length of the body.
+func parseHeader(head []byte) (kind byte, size int, err error) {
+	size = int(binary.LittleEndian.Uint32(head[1:]))
+	if size > bodyMax {
+		return 0, 0, fmt.Errorf("%w: %d bytes", errWire, size)
+	}
+	return head[0], size, nil
+}
+
+// readMessage reads one whole message.
+func readMessage(r io.Reader) (byte, *unpacker, error) {
+	var head [headerBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	kind, size, err := parseHeader(head[:])
+	if err != nil {
+		return 0, nil, err
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return 0, nil, err
+	}
+	return kind, &unpacker{rest: body}, nil
+}
+
+func packLaunch(l launch, o Options) []byte {
+	p := newMessage(msgStart)
+	p.string(l.path)
+	p.strings(l.argv)
+	p.strings(l.env)
+	p.string(l.dir)
+	p.bool(o.noCgroup)
+	p.bool(o.noSweep)
+	return p.bytes()
+}
+
+func unpackLaunch(u *unpacker) (l launch, o Options, err error) {
+	l.path = u.string()
+	l.argv = u.strings()
+	l.env = u.strings()
+	l.dir = u.string()
+	o.noCgroup = u.bool()
+	o.noSweep = u.bool()
+	if u.bad {
+		return launch{}, Options{}, errWire
+	}
+	return l, o, nil
+}
+
+func packStop(left time.Duration) []byte {
+	p := newMessage(msgStop)
+	p.int(int(left / time.Microsecond))
+	return p.bytes()
+}
+
+func unpackStop(u *unpacker) time.Duration {
+	return time.Duration(u.int()) * time.Microsecond
+}
+
+// birth is what the guardian says of a child that it has started.
+type birth struct {
+	pid    int
+	since  uint64
+	inLeaf bool
+	note   string // why there is no cgroup leaf
+}
+
+func packBirth(b birth) []byte {
+	p := newMessage(msgStarted)
+	p.int(b.pid)
+	p.int(int(b.since))
+	p.bool(b.inLeaf)
+	p.string(b.note)
+	return p.bytes()
+}
+
+func unpackBirth(u *unpacker) birth {
+	return birth{pid: u.int(), since: uint64(u.int()), inLeaf: u.bool(), note: u.string()}
+}
+
+func packExit(e Exit) []byte {
+	p := newMessage(msgExited)
+	p.int(e.Code)
+	p.int(e.Signal)
+	p.bool(e.Signaled)
+	return p.bytes()
+}
+
+func unpackExit(u *unpacker) Exit {
+	return Exit{Code: u.int(), Signal: u.int(), Signaled: u.bool()}
+}
+
+func packGone(c Containment) []byte {
+	p := newMessage(msgGone)
+	p.int(c.Swept)
+	p.int(len(c.Survivors))
+	for _, s := range c.Survivors {
+		p.int(s.PID)
+		p.string(s.Name)
+		p.string(s.State)
+	}
+	return p.bytes()
+}
+
+func unpackGone(u *unpacker) Containment {
+	c := Containment{Swept: u.int()}
+	for n := u.int(); n > 0 && !u.bad; n-- {
+		c.Survivors = append(c.Survivors, Survivor{PID: u.int(), Name: u.string(), State: u.string()})
+	}
+	return c
+}
