@@ -1,0 +1,209 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"prp/protocol"
+)
+
+// Scenario is a run of one turn.
+type Scenario struct {
+	// TurnID and Text are the turn's; Extra are further members of the
+	// payload of turn.start.
+	TurnID, Text string
+	Extra        map[string]any
+	// Answer gives the response to a request of the harness. It is called
+	// for one request at a time, in their order, and its ctx ends with the
+	// request or the run. An error cancels the run. Nil leaves every request open.
+	Answer func(ctx context.Context, r protocol.Request) (json.RawMessage, error)
+}
+
+// Drive plays a scenario on a client that was just started: it prepares the
+// run, opens the session, starts the turn, answers requests, closes the session
+// when the turn has ended, and ends the runner's stdin when run.terminal is
+// there. It returns what [Client.Wait] returns; an error of [Scenario.Answer]
+// is joined to it. The end of ctx closes the run.
+//
+// A command that is rejected ends the scenario: the run is closed where the
+// runner does not end it by itself, and the terminal tells the reason.
+func (c *Client) Drive(ctx context.Context, s Scenario) (*Trace, error) {
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	unhook := context.AfterFunc(ctx, c.beginClose)
+	defer unhook()
+
+	asked := &questions{queue: make(chan question, maxPendingRequests), open: map[string]context.CancelFunc{}}
+	started, answered := make(chan error, 1), make(chan error, 1)
+	go func() { started <- c.setGoing(running, s) }()
+	go func() { answered <- c.answerAll(running, s, asked) }()
+
+	follow := c.followScenario(running, asked)
+	c.beginClose()
+	<-c.done
+	stop(ErrRunnerGone)
+	close(asked.queue)
+	startErr, answerErr := <-started, <-answered
+	trace, err := c.Wait(context.WithoutCancel(ctx))
+	if trace.Terminal != nil {
+		startErr, follow = nil, nil // the terminal says it better
+	}
+	if follow != nil && errors.Is(err, follow) {
+		follow = nil
+	}
+	return trace, errors.Join(err, startErr, follow, answerErr)
+}
+
+// maxPendingRequests is how many requests a runner lets be pending (spec
+// section 2).
+const maxPendingRequests = 1024
+
+// setGoing sends the three commands that set a run going.
+func (c *Client) setGoing(ctx context.Context, s Scenario) error {
+	err := c.Prepare(ctx)
+	if err == nil {
+		err = c.OpenSession(ctx)
+	}
+	if err == nil {
+		err = c.StartTurn(ctx, s.TurnID, s.Text, s.Extra)
+	}
+	if rejected := new(RejectedError); errors.As(err, &rejected) && !endsByItself(rejected.Code()) {
+		c.beginClose()
+	}
+	return err
+}
+
+// endsByItself tells whether a run that rejects with this code is ending.
+func endsByItself(code protocol.Code) bool {
+	return code == protocol.CodeRunEnding || code == protocol.CodeHarnessStartFailed || code == protocol.CodeHarnessNotReady
+}
+
+// followScenario reads events until run.terminal, or until there are none.
+func (c *Client) followScenario(ctx context.Context, asked *questions) error {
+	var closer sync.WaitGroup // the receipts come before the terminal
+	defer closer.Wait()
+	for e, err := range c.Events(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case e.EventType == protocol.EventRunTerminal:
+			return nil
+		case e.EventType == protocol.EventRequestCreated:
+			if r, ok := RequestOf(&e); ok {
+				asked.add(ctx, r)
+			}
+		case e.EventType == protocol.EventRequestExpired, e.EventType == protocol.EventRequestCancelled:
+			if p, ok := parsePayload(e.Payload); ok {
+				asked.end(p.text("requestId"))
+			}
+		case e.EventType.EndsTurn():
+			// The session may be closed already, or the run be ending: the
+			// rejection says nothing new, and nobody needs to wait for it.
+			closer.Go(func() { _ = c.CloseSession(ctx) })
+		}
+	}
+	return nil
+}
+
+// questions are the requests that wait for an answer.
+type questions struct {
+	queue chan question
+	mu    sync.Mutex
+	open  map[string]context.CancelFunc
+}
+
+// question is a request; its context ends when an answer is not wanted any more.
+type question struct {
+	ctx     context.Context
+	request protocol.Request
+}
+
+func (q *questions) add(run context.Context, r protocol.Request) {
+	ctx, cancel := context.WithCancel(run)
+	q.mu.Lock()
+	q.open[r.RequestID] = cancel
+	q.mu.Unlock()
+	select {
+	case q.queue <- question{ctx, r}:
+	case <-run.Done():
+	}
+}
+
+// end takes the question back, where it is still open.
+func (q *questions) end(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if cancel := q.open[id]; cancel != nil {
+		cancel()
+		delete(q.open, id)
+	}
+}
+
+// answerAll answers requests one after the other.
+func (c *Client) answerAll(run context.Context, s Scenario, asked *questions) error {
+	for q := range asked.queue {
+		if s.Answer == nil || q.ctx.Err() != nil {
+			continue
+		}
+		response, err := s.Answer(q.ctx, q.request)
+		wanted := q.ctx.Err() == nil
+		asked.end(q.request.RequestID)
+		switch {
+		case !wanted:
+		case err == nil:
+			// Rejected is an answer that came too late: the runner's
+			// events say what became of the request.
+			_ = c.Resolve(run, q.request.RequestID, response)
+		default:
+			if c.Cancel(run) != nil {
+				c.beginClose()
+			}
+			return fmt.Errorf("controller: answer %q: %w", q.request.RequestID, err)
+		}
+	}
+	return nil
+}
+
+// RequestOf reads the request of a runtime_request.created event; false where
+// its payload has none.
+func RequestOf(e *protocol.Event) (protocol.Request, bool) {
+	var p struct {
+		Request protocol.Request `json:"request"`
+	}
+	err := json.Unmarshal(e.Payload, &p)
+	return p.Request, err == nil && p.Request.RequestID != ""
+}
+
+// Choice is one of the answers that a request of type permission offers.
+type Choice struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+}
+
+// Choices are the answers that a request offers, as far as they have a key; a
+// choice that is a string is its own key.
+func Choices(r protocol.Request) []Choice {
+	var raw []json.RawMessage
+	if json.Unmarshal(r.Choices, &raw) != nil {
+		return nil
+	}
+	var list []Choice
+	for _, one := range raw {
+		var c Choice
+		if json.Unmarshal(one, &c) != nil {
+			c = Choice{}
+			json.Unmarshal(one, &c.Key)
+		}
+		if c.Key == "" {
+			continue
+		}
+		if c.Label == "" {
+			c.Label = c.Key
+		}
+		list = append(list, c)
+	}
+	return list
+}
