@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -84,7 +85,8 @@ const (
 
 // AppendEvent appends the stream line of e (spec section 3). TurnID and ItemID
 // are left out where empty. Schema, SourceKind and SchemaVersion may be left
-// at zero for what this version of the protocol writes.
+// at zero for what this version of the protocol writes, and SourceEventID for
+// the [EventID] of run and sequence number.
 func AppendEvent(dst []byte, e *Event) []byte {
 	schema, kind, version := e.Schema, e.SourceKind, e.SchemaVersion
 	if schema == "" {
@@ -98,7 +100,11 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	}
 	dst = append(dst, eventHead...)
 	dst = AppendString(dst, schema)
-	dst = appendText(dst, `,"sourceEventId":`, e.SourceEventID)
+	if e.SourceEventID != "" {
+		dst = appendText(dst, `,"sourceEventId":`, e.SourceEventID)
+	} else {
+		dst = appendEventID(append(dst, `,"sourceEventId":`...), e.RunID, e.SourceSeq)
+	}
 	dst = appendInt(dst, `,"sourceSeq":`, e.SourceSeq)
 	dst = appendText(dst, `,"sourceInstanceId":`, e.SourceInstanceID)
 	dst = appendText(dst, `,"sourceKind":`, kind)
@@ -226,6 +232,26 @@ func appendList[S ~string](dst []byte, name string, list []S) []byte {
 
 func appendText(dst []byte, name, s string) []byte {
 	return AppendString(append(dst, name...), s)
+}
+
+// EventID is the sourceEventId of an event (spec section 3): both parts are the
+// same in every run of the same script.
+func EventID(runID string, seq int64) string {
+	return fmt.Sprintf("event_%s_%03d", runID, seq)
+}
+
+// appendEventID appends [EventID] as a JSON string without making it.
+func appendEventID(dst []byte, runID string, seq int64) []byte {
+	dst = append(dst, `"event_`...)
+	at := len(dst)
+	dst = AppendString(dst, runID)
+	// What the id has before and after the run id takes the place of its quotes.
+	dst = append(dst[:at], dst[at+1:len(dst)-1]...)
+	dst = append(dst, '_')
+	for limit := int64(100); limit > 1 && seq < limit; limit /= 10 {
+		dst = append(dst, '0')
+	}
+	return append(strconv.AppendInt(dst, seq, 10), '"')
 }
 
 func appendInt(dst []byte, name string, v int64) []byte {
