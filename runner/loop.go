@@ -56,7 +56,7 @@ func (l *loop) wait() {
 		l.step(lifecycle.LeaderExited{Exit: exitFact(e)})
 	case c := <-l.harness.gone:
 		l.harness.gone = nil
-		l.step(lifecycle.TreeGone{Containment: containment(c)})
+		l.gone(c)
 	case sig := <-l.signals:
 		l.step(lifecycle.RunnerSignalled{Signal: signalName(sig)})
 	case <-l.hangup:
@@ -67,6 +67,17 @@ func (l *loop) wait() {
 			l.step(in)
 		}
 	}
+}
+
+// gone takes the end of the tree; an exit that was seen comes before it.
+func (l *loop) gone(c process.Containment) {
+	select {
+	case e := <-l.harness.exited:
+		l.harness.exited = nil
+		l.step(lifecycle.LeaderExited{Exit: exitFact(e)})
+	default:
+	}
+	l.step(lifecycle.TreeGone{Containment: containment(c)})
 }
 
 // step gives one input to the core and performs what it orders; the answers to

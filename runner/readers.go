@@ -192,7 +192,7 @@ func (b *harnessBatch) decode(d *protocol.Decoder, line jsonl.Line, number int64
 }
 
 func readErrors(f *os.File, limit int, free, out chan *errorBatch) {
-	lines := jsonl.NewReader(&cutReader{f: f}, limit)
+	lines := jsonl.NewReader(&cutReader{f: f}, limit, jsonl.KeepBlank)
 	for b := range free {
 		err := lines.ReadBatch(&b.lines)
 		b.limit = limit

@@ -125,7 +125,7 @@ func (s *State) judgeReady() {
 func (s *State) treeGone(c protocol.Containment) {
 	s.gone = &c
 	if s.exit == nil {
-		// The leader itself survived SIGKILL; its exit is not waited for.
+		// The leader survived SIGKILL, or its exit could not be learned.
 		s.setTimer(TimerDrain, s.cfg.DrainGrace)
 	}
 	s.tryClose()
@@ -134,9 +134,6 @@ func (s *State) treeGone(c protocol.Containment) {
 // tryClose ends the harness's part once all of its ends are known.
 func (s *State) tryClose() {
 	if s.closing || s.gone == nil || !s.outEnded || !s.errEnded {
-		return
-	}
-	if s.exit == nil && len(s.gone.Survivors) == 0 {
 		return
 	}
 	s.closing = true
