@@ -29,6 +29,7 @@ func testContext(t *testing.T) context.Context {
 func startFake(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	cfg.Argv = []string{os.Args[0], asFakeRunner}
+	cfg.EnvAllow = append(cfg.EnvAllow, "GORACE")
 	c, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func TestSendContext(t *testing.T) {
 // reads everything later.
 func TestSlowReaderDelaysNothing(t *testing.T) {
 	c := startFake(t, Config{})
-	const events, commands = 5000, 10
+	const events, commands = 2000, 10
 	reading, release := make(chan struct{}), make(chan struct{})
 	counted := make(chan int, 1)
 	go func() {
@@ -331,7 +332,7 @@ func TestCloseWritesWhatIsQueued(t *testing.T) {
 
 func TestContextCloses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := Start(ctx, Config{Argv: []string{os.Args[0], asFakeRunner}})
+	c, err := Start(ctx, Config{Argv: []string{os.Args[0], asFakeRunner}, EnvAllow: []string{"GORACE"}})
 	if err != nil {
 		t.Fatal(err)
 	}

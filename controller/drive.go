@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"prp/protocol"
 )
@@ -83,8 +84,10 @@ func endsByItself(code protocol.Code) bool {
 
 // followScenario reads events until run.terminal, or until there are none.
 func (c *Client) followScenario(ctx context.Context, asked *questions) error {
-	var closer sync.WaitGroup // the receipts come before the terminal
+	var closer sync.WaitGroup
 	defer closer.Wait()
+	closed, markClosed := context.WithCancel(ctx)
+	defer markClosed()
 	for e, err := range c.Events(ctx) {
 		switch {
 		case err != nil:
@@ -100,12 +103,27 @@ func (c *Client) followScenario(ctx context.Context, asked *questions) error {
 				asked.end(p.text("requestId"))
 			}
 		case e.EventType.EndsTurn():
-			// The session may be closed already, or the run be ending: the
-			// rejection says nothing new, and nobody needs to wait for it.
-			closer.Go(func() { _ = c.CloseSession(ctx) })
+			closer.Go(func() { c.closeUnless(closed, ctx) })
+		case e.EventType.EndsSession(), e.EventType == protocol.EventHarnessExited:
+			markClosed()
 		}
 	}
 	return nil
+}
+
+// sessionCloseWait is how long a harness has to close its session by itself
+// after the end of its turn, before it is told to.
+const sessionCloseWait = 150 * time.Millisecond
+
+// closeUnless closes the session unless it is closed soon.
+func (c *Client) closeUnless(closed, ctx context.Context) {
+	timer := time.NewTimer(sessionCloseWait)
+	defer timer.Stop()
+	select {
+	case <-closed.Done():
+	case <-timer.C:
+		_ = c.CloseSession(ctx) // rejected is a session that was just closed
+	}
 }
 
 // questions are the requests that wait for an answer.

@@ -21,6 +21,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == asFakeRunner {
 		os.Exit(fakeRunnerMain(os.Args[2:]))
 	}
+	// Built with -race, a child would sleep a second before it exits.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 

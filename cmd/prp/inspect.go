@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"prp/harness/fake"
+	"prp/protocol/schema"
+	"prp/runner/process"
+	"prp/scripts"
+)
+
+var scriptsCommand = &command{
+	name: "scripts", args: "[NAME]",
+	short: "list the scripts, or print one",
+	long: `
+Lists the scripts that are built in, or prints one of them, to make your own
+from: prp scripts happy-path >mine.json; prp run mine.json`,
+	flags: func(*flag.FlagSet) runFunc { return runScripts },
+}
+
+func runScripts(s *streams, args []string) int {
+	if len(args) > 1 {
+		return fail(s, "scripts", misuse("expected at most one script, got %d", len(args)))
+	}
+	if len(args) == 1 {
+		text, err := scripts.Read(args[0])
+		if err != nil {
+			return fail(s, "scripts", misuse("%s%s", err, didYouMean(args[0], scripts.Names())))
+		}
+		s.out.Write(text)
+		return exitOK
+	}
+	for _, name := range scripts.Names() {
+		text, err := scripts.Read(name)
+		if err != nil {
+			return fail(s, "scripts", err)
+		}
+		script, err := fake.Parse(text)
+		if err != nil {
+			return fail(s, "scripts", fmt.Errorf("%s: %w", name, err))
+		}
+		fmt.Fprintf(s.out, "%-20s %s\n", name, script.Description)
+	}
+	return exitOK
+}
+
+var schemaCommand = &command{
+	name: "schema", args: "[NAME]",
+	short: "list the JSON Schemas of the protocol, or print one",
+	long: `
+Lists the JSON Schemas (draft 2020-12) of everything that is said between the
+three processes, or prints one of them.`,
+	flags: func(*flag.FlagSet) runFunc { return runSchema },
+}
+
+func runSchema(s *streams, args []string) int {
+	switch len(args) {
+	case 0:
+		fmt.Fprintln(s.out, strings.Join(schema.Names(), "\n"))
+		return exitOK
+	case 1:
+		text, err := schema.Get(args[0])
+		if err != nil {
+			return fail(s, "schema", misuse("%s%s", err, didYouMean(args[0], schema.Names())))
+		}
+		s.out.Write(text)
+		return exitOK
+	}
+	return fail(s, "schema", misuse("expected at most one schema, got %d", len(args)))
+}
+
+var doctorCommand = &command{
+	name:  "doctor",
+	short: "show what this host offers to contain a harness",
+	long: `
+Shows by which means a runner on this host makes sure that nothing of a harness
+is left: those that the host has, and those that are used.`,
+	flags: func(*flag.FlagSet) runFunc { return runDoctor },
+}
+
+func runDoctor(s *streams, args []string) int {
+	if len(args) > 0 {
+		return fail(s, "doctor", misuse("expected no arguments, got %q", args))
+	}
+	screen := newScreen(s.out)
+	for _, m := range process.Probe() {
+		state, look := "missing", yellow
+		switch {
+		case m.Used:
+			state, look = "used", green
+		case m.Available:
+			state, look = "available", plain
+		}
+		screen.print(fmt.Sprintf("%-18s %s  %s", m.Name, screen.paint(look, fmt.Sprintf("%-9s", state)), m.Detail))
+	}
+	return exitOK
+}
