@@ -16,8 +16,6 @@ type pipes struct {
 func newPipes() (*pipes, error) {
 	p := new(pipes)
 	for i := range p.ours {
-		// The lock keeps a fork elsewhere in this program from taking the
-		// ends along on systems where close-on-exec comes in a second step.
 		r, w, err := makePipe()
 		if err != nil {
 			p.closeOurs()
