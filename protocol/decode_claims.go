@@ -5,13 +5,15 @@ import "encoding/json"
 // DecodeRequest decodes a request of a harness (spec section 4). Choices, where
 // given, is an array of anything and a slice of raw. The error names the
 // member.
-func DecodeRequest(raw []byte) (Request, error) { return decodeRequest("", raw) }
-
-func decodeRequest(path string, raw []byte) (Request, error) {
-	f, err := readFields(path, raw)
+func DecodeRequest(raw []byte) (Request, error) {
+	f, err := readFields("", raw)
 	if err != nil {
 		return Request{}, err
 	}
+	return readRequest(f)
+}
+
+func readRequest(f *fields) (Request, error) {
 	r := Request{
 		Schema:      f.word("schema", SchemaRequest),
 		RequestKind: f.word("requestKind", RequestKindRuntime),

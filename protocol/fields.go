@@ -39,6 +39,7 @@ type member struct {
 // null is never taken for an absent one.
 type fields struct {
 	path    string // of the object, "" or ending in a dot
+	hush    bool   // faults quote nothing of the object
 	members []member
 	err     error
 }
@@ -155,7 +156,11 @@ func (f *fields) word(name string, allowed ...string) string {
 	for i, a := range allowed {
 		quoted[i] = fmt.Sprintf("%q", a)
 	}
-	f.fail(name, strings.Join(quoted, " or "), shortQuote(s))
+	got := shortQuote(s)
+	if f.hush {
+		got = "another string"
+	}
+	f.fail(name, strings.Join(quoted, " or "), got)
 	return ""
 }
 

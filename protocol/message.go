@@ -281,7 +281,12 @@ func (x *messageScan) readRequest(m *HarnessMessage) *MessageFault {
 		return x.fault(CodeHarnessMessage, "payload.request", "an object", x.request)
 	}
 	raw := x.raw(x.request)
-	r, err := decodeRequest("payload.request.", raw)
+	f, err := readFields("payload.request.", raw)
+	if err != nil {
+		return &MessageFault{Code: CodeHarnessInvalidJSON, Detail: err.Error()} // cannot be: the line was checked
+	}
+	f.hush = true
+	r, err := readRequest(f)
 	if err != nil {
 		return &MessageFault{Code: CodeHarnessMessage, Detail: err.Error()}
 	}
@@ -354,17 +359,22 @@ var messageTypes = map[string]MessageType{
 	string(MessageDiagnostic): MessageDiagnostic,
 }
 
-// internSlots is how many recently seen ids an interner keeps: more than the
-// items that are usually in progress at a time. With ids of the largest length
-// it holds 320 KiB.
-const internSlots = 512
+const (
+	// internWays is how many ids may have the same hash before one of them is
+	// forgotten.
+	internWays = 4
+	// internSlots is how many recently seen ids an interner keeps: more than
+	// the items that are usually in progress at a time. With ids of the
+	// largest length it holds 320 KiB.
+	internSlots = 512
+)
 
 // interner gives equal bytes the same string, so that an id that comes again
-// and again costs no allocation. It forgets an id when another one needs its
-// slot.
+// and again costs no allocation. It forgets the oldest id when another one
+// needs its place.
 type interner struct {
 	seed  maphash.Seed
-	slots []string
+	slots [][internWays]string
 }
 
 func (n *interner) string(b []byte) string {
@@ -373,11 +383,15 @@ func (n *interner) string(b []byte) string {
 	}
 	if n.slots == nil {
 		n.seed = maphash.MakeSeed()
-		n.slots = make([]string, internSlots)
+		n.slots = make([][internWays]string, internSlots/internWays)
 	}
-	slot := &n.slots[maphash.Bytes(n.seed, b)%internSlots]
-	if *slot != string(b) {
-		*slot = string(b)
+	ways := &n.slots[maphash.Bytes(n.seed, b)%(internSlots/internWays)]
+	for _, s := range ways {
+		if s == string(b) {
+			return s
+		}
 	}
-	return *slot
+	copy(ways[1:], ways[:])
+	ways[0] = string(b)
+	return ways[0]
 }

@@ -164,7 +164,7 @@ func (e *endless) Read(b []byte) (int, error) {
 // A line of any length is drained in memory that does not depend on it, is told
 // as soon as it is known, and the line after it is whole.
 func TestF9LongLineInFlatMemory(t *testing.T) {
-	const limit, long = 64 << 10, 256 << 20
+	const limit, long = 64 << 10, 64 << 20
 	in := &endless{long}
 	r := NewReader(io.MultiReader(in, strings.NewReader("\nwhole\n")), limit)
 	var b Batch
