@@ -26,8 +26,8 @@ type Client struct {
 	closeAsked chan struct{}
 	closeOnce  sync.Once
 	pumps      sync.WaitGroup
-	tail         stderrTail
-	writerWake   chan struct{} // of size one: the writer has something to do
+	tail       stderrTail
+	writerWake chan struct{} // of size one: the writer has something to do
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change; nil where nobody waits

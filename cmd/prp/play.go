@@ -32,6 +32,7 @@ type player struct {
 	signals   int         // how many a person has sent
 	record    *os.File
 	killed    bool
+	noAnswer  error // what was said about a question without an answer
 }
 
 func newPlayer(s *streams, o *runOptions) *player {
@@ -119,7 +120,7 @@ func (p *player) status(ctx context.Context, trace *controller.Trace, err error)
 	if err == nil {
 		err = cause
 	}
-	if err != nil && !p.killed {
+	if err != nil && !p.killed && (p.noAnswer == nil || !errors.Is(err, p.noAnswer)) {
 		fail(p.streams, "run", err)
 		if trace.Stderr != "" {
 			fmt.Fprintf(p.streams.err, "the runner's stderr ends with:\n%s\n", strings.TrimSuffix(trace.Stderr, "\n"))
@@ -197,8 +198,19 @@ func (p *player) cancel(ctx context.Context) {
 	}
 }
 
-// answer answers a request of the harness: as --answer says, else by asking.
+// answer answers a request of the harness. Where that cannot be done it says
+// so at once: the run is cancelled, and its end can take a moment.
 func (p *player) answer(ctx context.Context, r protocol.Request) (json.RawMessage, error) {
+	response, err := p.findAnswer(ctx, r)
+	if err != nil && ctx.Err() == nil {
+		p.noAnswer = err
+		p.screen.aside(p.streams.err, fmt.Sprintf("prp run: %s; cancelling the run", err))
+	}
+	return response, err
+}
+
+// findAnswer answers as --answer says, else by asking.
+func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMessage, error) {
 	choices := controller.Choices(r)
 	if r.Type == protocol.RequestPermission && len(choices) == 0 {
 		choices = []controller.Choice{{Key: "allow", Label: "Allow"}, {Key: "deny", Label: "Deny"}}
@@ -214,15 +226,18 @@ func (p *player) answer(ctx context.Context, r protocol.Request) (json.RawMessag
 		return nil, fmt.Errorf("the harness asks %q and nobody can answer, since stdin is no terminal: give --answer %s=VALUE",
 			r.Prompt, r.RequestID)
 	}
+	p.view.awaitQuestion(ctx, r.RequestID)
 	for {
-		p.screen.ask(p.question(r, choices))
+		p.screen.ask(p.question(r, choices), "> ")
 		line, err := p.readLine(ctx)
 		if err != nil {
+			p.screen.print("")
+			p.screen.resume(p.progress)
 			return nil, err
 		}
 		response, err := responseTo(r, choices, strings.TrimSpace(line))
+		p.screen.resume(p.progress)
 		if err == nil {
-			p.screen.resume(p.progress)
 			return response, nil
 		}
 		p.screen.print(err.Error())
@@ -236,8 +251,7 @@ func (p *player) question(r protocol.Request, choices []controller.Choice) strin
 	for i, c := range choices {
 		fmt.Fprintf(&b, "  %d  %s (%s)\n", i+1, controller.OneLine(c.Label), controller.OneLine(c.Key))
 	}
-	b.WriteString("> ")
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // responseTo is the response that a typed value means: for a permission the

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,16 +24,49 @@ type renderer struct {
 	mu       sync.Mutex
 	snapshot controller.Snapshot
 	events   int
+	grown    chan struct{} // closed when a message was shown; nil where nobody waits
+	// said is the last diagnostic; a receipt often repeats it.
+	said string
 }
 
 // message shows one message that came when the run was so old.
 func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
+	r.show(age, m)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if m.Kind == protocol.KindEvent {
-		r.mu.Lock()
 		r.snapshot.Apply(*m.Event)
 		r.events++
-		r.mu.Unlock()
 	}
+	if r.grown != nil {
+		close(r.grown)
+		r.grown = nil
+	}
+}
+
+// awaitQuestion waits until the event of a request was shown, so that the
+// question stands below it.
+func (r *renderer) awaitQuestion(ctx context.Context, id string) {
+	for {
+		r.mu.Lock()
+		seen := slices.ContainsFunc(r.snapshot.Requests, func(q controller.RequestState) bool { return q.ID == id })
+		if r.grown == nil {
+			r.grown = make(chan struct{})
+		}
+		grown := r.grown
+		r.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *renderer) show(age time.Duration, m *protocol.StreamMessage) {
 	if r.quiet {
 		return
 	}
@@ -40,13 +75,14 @@ func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
 		r.event(age, m.Event)
 	case protocol.KindDiagnostic:
 		d := m.Diagnostic
+		r.said = d.Message
 		look := yellow
 		if d.Level == protocol.LevelError {
 			look = red
 		}
 		r.line(age, string(d.Level), look, controller.OneLine(d.Message)+" ("+string(d.Code)+")")
 	case protocol.KindReceipt:
-		if c := m.Receipt; c.Status == protocol.ReceiptRejected {
+		if c := m.Receipt; c.Status == protocol.ReceiptRejected && c.Detail != r.said {
 			r.line(age, "rejected", yellow, controller.OneLine(c.Detail)+" ("+string(c.Code)+")")
 		}
 	}

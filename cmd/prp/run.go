@@ -19,15 +19,15 @@ import (
 
 // runOptions are the flags of prp run.
 type runOptions struct {
-	answers          list
-	harness, runner  string
-	text, turnFile   string
-	record, cwd      string
-	delayMS          int
-	json             bool
-	envAllow         list
-	given            map[string]string // answers by request id
-	script           string            // what the fake harness gets as --script
+	answers         list
+	harness, runner string
+	text, turnFile  string
+	record, cwd     string
+	delayMS         int
+	json            bool
+	envAllow        list
+	given           map[string]string // answers by request id
+	script          string            // what the fake harness gets as --script
 }
 
 var runCommand = &command{

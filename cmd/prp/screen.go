@@ -44,6 +44,7 @@ type screen struct {
 	progress func() string // nil where there is no progress line
 	picture  int
 	shown    bool
+	prompt   string // of the question that waits for an answer
 }
 
 func newScreen(out *os.File) *screen {
@@ -79,26 +80,40 @@ func (s *screen) print(text string) {
 	s.show()
 }
 
-// ask writes a question; the cursor stays behind it, and no progress line is
-// shown until the next call of resume.
-func (s *screen) ask(text string) {
+// aside writes a line to another file that may be the same terminal.
+func (s *screen) aside(out *os.File, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hide()
-	s.progress = nil
-	fmt.Fprint(s.out, text)
+	fmt.Fprintln(out, text)
+	s.show()
+}
+
+// ask writes a question and its prompt. The cursor stays behind the prompt,
+// which takes the place of the progress line until the next call of resume.
+func (s *screen) ask(text, prompt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hide()
+	fmt.Fprintln(s.out, text)
+	s.progress, s.prompt = nil, prompt
+	s.show()
 }
 
 // resume shows a progress line from now on, where there is a terminal.
 func (s *screen) resume(progress func() string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.prompt != "" {
+		s.prompt, s.shown = "", false // the answer has ended its line
+	}
 	s.hide()
 	s.progress = progress
 	s.show()
 }
 
-// hide takes the progress line away; the lock is held.
+// hide takes the progress line or the prompt away; the lock is held. What is
+// being typed stays in the terminal's own buffer.
 func (s *screen) hide() {
 	if s.shown {
 		fmt.Fprint(s.out, clearLine)
@@ -106,8 +121,13 @@ func (s *screen) hide() {
 	}
 }
 
-// show draws the progress line; the lock is held.
+// show draws the progress line or the prompt; the lock is held.
 func (s *screen) show() {
+	if s.prompt != "" {
+		fmt.Fprint(s.out, s.prompt)
+		s.shown = s.terminal
+		return
+	}
 	if !s.terminal || s.progress == nil {
 		return
 	}
