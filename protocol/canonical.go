@@ -43,9 +43,6 @@ type canonicalizer struct {
 	scratch []byte
 }
 
-// canonicalMemberSize is the size of a canonicalMember in bytes.
-const canonicalMemberSize = 32
-
 // canonicalMember is one member of an open object: where its name stands in
 // keys and its printed text, with a comma at the end, in the output.
 type canonicalMember struct {
@@ -63,14 +60,6 @@ func (c *canonicalizer) append(dst, json []byte) ([]byte, error) {
 		return dst, err
 	}
 	return out, nil
-}
-
-// release forgets the text, and scratch memory that an unusual one needed.
-func (c *canonicalizer) release() {
-	c.s.release()
-	if cap(c.scratch) > keepScratch || cap(c.keys) > keepScratch || cap(c.members)*canonicalMemberSize > keepScratch {
-		c.scratch, c.keys, c.members = nil, nil, nil
-	}
 }
 
 func (c *canonicalizer) value(dst []byte) ([]byte, error) {

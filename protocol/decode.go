@@ -86,10 +86,11 @@ func (d *Decoder) digest(line []byte) (Digest, error) {
 		return Digest{}, err
 	}
 	sum := digestOfText(text)
-	d.canon.release()
 	if d.text = text[:0]; cap(text) > keepScratch {
-		d.text = nil
+		// Also the tokenizer's memory for names, which cannot be seen here.
+		d.text, d.canon = nil, canonicalizer{}
 	}
+	d.canon.s.release()
 	return sum, nil
 }
 

@@ -24,26 +24,36 @@ func appendQuoted[T string | []byte](dst []byte, s T) []byte {
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := decodeRune(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = append(dst, s[from:i]...)
-				dst = utf8.AppendRune(dst, utf8.RuneError)
-				from = i + 1
-			}
-			i += size
+		if plain[c] {
+			i++
 			continue
 		}
-		if c < ' ' || c == '"' || c == '\\' {
-			dst = append(dst, s[from:i]...)
-			dst = appendEscape(dst, c)
-			from = i + 1
+		size := 1
+		if c >= utf8.RuneSelf {
+			var r rune
+			if r, size = decodeRune(s[i:]); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+			dst = utf8.AppendRune(append(dst, s[from:i]...), utf8.RuneError)
+		} else {
+			dst = appendEscape(append(dst, s[from:i]...), c)
 		}
-		i++
+		i += size
+		from = i
 	}
 	dst = append(dst, s[from:]...)
 	return append(dst, '"')
 }
+
+// plain are the bytes that stand for themselves in a JSON string whatever comes
+// next to them.
+var plain = func() (table [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
 
 func decodeRune[T string | []byte](s T) (rune, int) {
 	var head [utf8.UTFMax]byte
@@ -88,18 +98,7 @@ const (
 // at zero for what this version of the protocol writes, and SourceEventID for
 // the [EventID] of run and sequence number.
 func AppendEvent(dst []byte, e *Event) []byte {
-	schema, kind, version := e.Schema, e.SourceKind, e.SchemaVersion
-	if schema == "" {
-		schema = SchemaEvent
-	}
-	if kind == "" {
-		kind = SourceKindRunner
-	}
-	if version == 0 {
-		version = EventSchemaVersion
-	}
-	dst = append(dst, eventHead...)
-	dst = AppendString(dst, schema)
+	dst = appendFixed(dst, eventHead, e.Schema, SchemaEvent)
 	if e.SourceEventID != "" {
 		dst = appendText(dst, `,"sourceEventId":`, e.SourceEventID)
 	} else {
@@ -107,7 +106,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	}
 	dst = appendInt(dst, `,"sourceSeq":`, e.SourceSeq)
 	dst = appendText(dst, `,"sourceInstanceId":`, e.SourceInstanceID)
-	dst = appendText(dst, `,"sourceKind":`, kind)
+	dst = appendFixed(dst, `,"sourceKind":`, e.SourceKind, SourceKindRunner)
 	dst = appendText(dst, `,"runId":`, e.RunID)
 	dst = appendText(dst, `,"normalizedSessionId":`, e.NormalizedSessionID)
 	if e.TurnID != "" {
@@ -117,6 +116,10 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = appendText(dst, `,"itemId":`, e.ItemID)
 	}
 	dst = appendText(dst, `,"eventType":`, string(e.EventType))
+	version := e.SchemaVersion
+	if version == 0 {
+		version = EventSchemaVersion
+	}
 	dst = appendInt(dst, `,"schemaVersion":`, int64(version))
 	dst = appendInt(dst, `,"priority":`, int64(e.Priority))
 	dst = appendText(dst, `,"emittedAt":`, e.EmittedAt)
@@ -252,6 +255,17 @@ func appendEventID(dst []byte, runID string, seq int64) []byte {
 		dst = append(dst, '0')
 	}
 	return append(strconv.AppendInt(dst, seq, 10), '"')
+}
+
+// appendFixed appends a text that is nearly always usual, which needs no
+// escapes; an empty one stands for it.
+func appendFixed(dst []byte, name, s, usual string) []byte {
+	dst = append(dst, name...)
+	if s != "" && s != usual {
+		return AppendString(dst, s)
+	}
+	dst = append(append(dst, '"'), usual...)
+	return append(dst, '"')
 }
 
 func appendInt(dst []byte, name string, v int64) []byte {

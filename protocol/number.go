@@ -25,12 +25,15 @@ const (
 // short forms are decided by their length.
 func overflows(num []byte) bool {
 	e := bytes.IndexAny(num, "eE")
-	if e < 0 {
+	switch {
+	case e < 0:
 		if len(num) <= safeDigits {
 			return false
 		}
-	} else if e <= safeMantissa && len(num)-e-1 <= safeExponentDigits {
-		return false
+	case e <= safeMantissa:
+		if num[e+1] == '-' || len(bytes.TrimPrefix(num[e+1:], []byte{'+'})) <= safeExponentDigits {
+			return false
+		}
 	}
 	_, err := strconv.ParseFloat(string(num), 64)
 	return err != nil
