@@ -172,7 +172,7 @@ func parseRaw(o *object) Step {
 	}
 	if o.has("text") {
 		text := o.text("text", 0, 0)
-		step.Text, step.data = &text, []byte(text)
+		step.Text = &text
 		return step
 	}
 	encoded := o.text("base64", 0, 0)
@@ -180,7 +180,7 @@ func parseRaw(o *object) Step {
 	if err != nil {
 		o.fail("base64", fmt.Sprintf("expected standard base64, got %s", strconv.Quote(shorten(encoded))))
 	}
-	step.Base64, step.data = &encoded, data
+	step.Base64 = data
 	return step
 }
 

@@ -75,10 +75,8 @@ func TestTagsAgreeWithParser(t *testing.T) {
 		}
 		typ := reflect.TypeOf(shape)
 		for i := range typ.NumField() {
-			if !typ.Field(i).IsExported() {
-				continue
-			}
-			member, optional := strings.CutSuffix(typ.Field(i).Tag.Get("json"), ",omitempty")
+			member, omit, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			optional := omit == "omitempty" || omit == "omitzero"
 			if !optional {
 				checkRequired(t, name, member, sample)
 			}

@@ -126,12 +126,10 @@ type Exit struct {
 type Raw struct {
 	Kind   string  `json:"kind" jsonschema:"enum=raw"`
 	Text   *string `json:"text,omitempty" jsonschema:"oneof_required=text"`
-	Base64 *string `json:"base64,omitempty" jsonschema:"oneof_required=base64"`
+	Base64 []byte  `json:"base64,omitzero" jsonschema:"oneof_required=base64"`
 	// Messages is how many messages the bytes hold: the numbers that the
 	// next messages skip. With too many it makes a gap.
 	Messages int64 `json:"messages,omitempty" jsonschema:"minimum=0,maximum=1000000000"`
-
-	data []byte
 }
 
 // Stderr writes a text to stderr as it is, so with no newline added. Each {n}

@@ -104,8 +104,12 @@ func (s *AwaitCommand) run(d *driver) error {
 func (s *Exit) run(*driver) error { return exitStatus(s.Code) }
 
 func (s *Raw) run(d *driver) error {
+	data := s.Base64
+	if s.Text != nil {
+		data = []byte(*s.Text)
+	}
 	d.conn.Skip(s.Messages)
-	_, err := d.options.Stdout.Write(s.data)
+	_, err := d.options.Stdout.Write(data)
 	return err
 }
 
