@@ -116,7 +116,12 @@ type cutReader struct {
 	f    *os.File
 	cut  bool
 	left int
+	held bool // after the cut: this is not the end of the pipe
 }
+
+// endProbe is how long a pipe is given to show its end, which it does at once
+// where nobody holds it.
+const endProbe = 20 * time.Millisecond
 
 func (r *cutReader) Read(p []byte) (int, error) {
 	if !r.cut {
@@ -131,11 +136,23 @@ func (r *cutReader) Read(p []byte) (int, error) {
 		}
 	}
 	if r.left == 0 {
+		r.held = !r.ended()
 		return 0, io.EOF
 	}
 	n, err := r.f.Read(p[:min(len(p), r.left)])
 	r.left -= n
 	return n, err
+}
+
+// ended reports whether nobody holds the pipe any more: then the cut was only
+// late and has cut nothing.
+func (r *cutReader) ended() bool {
+	if err := r.f.SetReadDeadline(time.Now().Add(endProbe)); err != nil {
+		return false
+	}
+	var one [1]byte
+	_, err := r.f.Read(one[:])
+	return errors.Is(err, io.EOF)
 }
 
 func readMessages(f *os.File, limit int, free, out chan *harnessBatch) {
@@ -147,7 +164,7 @@ func readMessages(f *os.File, limit int, free, out chan *harnessBatch) {
 		b.items = b.items[:0]
 		for i, line := range b.lines.Lines {
 			number := lines.LineNumber() - int64(len(b.lines.Lines)-1-i)
-			if !b.decode(decoder, line, number, limit, pipe.cut) {
+			if !b.decode(decoder, line, number, limit, pipe.held) {
 				break
 			}
 		}
