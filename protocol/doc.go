@@ -8,8 +8,9 @@
 // # Duties of the caller
 //
 // A line handed to a [Decoder] is bounded by the caller (package
-// protocol/jsonl does it) and stays unchanged while a decoded value that
-// aliases it is in use: raw members ([json.RawMessage]) are slices of the line.
+// protocol/jsonl does it) and stays unchanged while a decoded value that is
+// part of it is in use. Which members are is said at each decoder; Stream and
+// HarnessCommand return copies.
 //
 // # Invariants
 //
