@@ -4,8 +4,9 @@ import "strings"
 
 // Origin tells who may make an event of this type (spec section 3). Three
 // families of a harness are open: mcp_app.*, interaction.* and attention.* with
-// anything after the dot; so is runner.* for the runner. runtime.phase.changed, harness.diagnostic and the ends of a request are
-// made by both; they count as the harness's.
+// anything after the dot; so is runner.* for the runner. runtime.phase.changed,
+// harness.diagnostic and the ends of a request are made by both; they count as
+// the harness's.
 func (t EventType) Origin() Origin {
 	switch t {
 	case EventWorkspaceReady, EventHarnessStarting, EventHarnessReady, EventHarnessExited,
