@@ -24,9 +24,9 @@ func (b *binding) check(e *protocol.Event) (path, detail string) {
 	}
 	switch {
 	case b.ended:
-		return "event", fmt.Sprintf("expected nothing after run.terminal, got %q", e.EventType)
+		return "message.event", fmt.Sprintf("expected nothing after run.terminal, got %q", e.EventType)
 	case e.SourceSeq != b.last+1:
-		return "event.sourceSeq", fmt.Sprintf("expected %d, got %d", b.last+1, e.SourceSeq)
+		return "message.event.sourceSeq", fmt.Sprintf("expected %d, got %d", b.last+1, e.SourceSeq)
 	}
 	b.last = e.SourceSeq
 	b.ended = e.EventType == protocol.EventRunTerminal
@@ -40,9 +40,9 @@ func (b *binding) checkSource(e *protocol.Event) (path, detail string) {
 		want *string
 		got  string
 	}{
-		{"event.runId", &b.runID, e.RunID},
-		{"event.normalizedSessionId", &b.sessionID, e.NormalizedSessionID},
-		{"event.sourceInstanceId", &b.runnerID, e.SourceInstanceID},
+		{"message.event.runId", &b.runID, e.RunID},
+		{"message.event.normalizedSessionId", &b.sessionID, e.NormalizedSessionID},
+		{"message.event.sourceInstanceId", &b.runnerID, e.SourceInstanceID},
 	}
 	for _, m := range bound {
 		if *m.want == "" {
@@ -53,10 +53,10 @@ func (b *binding) checkSource(e *protocol.Event) (path, detail string) {
 		}
 	}
 	if e.SourceKind != protocol.SourceKindRunner {
-		return "event.sourceKind", fmt.Sprintf("expected %q, got %q", protocol.SourceKindRunner, e.SourceKind)
+		return "message.event.sourceKind", fmt.Sprintf("expected %q, got %q", protocol.SourceKindRunner, e.SourceKind)
 	}
 	if want := eventID(e.RunID, e.SourceSeq); e.SourceEventID != want {
-		return "event.sourceEventId", fmt.Sprintf("expected %q, got %q", want, e.SourceEventID)
+		return "message.event.sourceEventId", fmt.Sprintf("expected %q, got %q", want, e.SourceEventID)
 	}
 	return "", ""
 }

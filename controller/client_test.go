@@ -214,15 +214,15 @@ func TestBindings(t *testing.T) {
 		return strings.TrimSuffix(string(protocol.AppendEvent(nil, &e)), "\n")
 	}
 	tests := map[string]struct{ raw, path string }{
-		"another run":        {line(func(e *protocol.Event) { e.RunID = "other"; e.SourceEventID = "event_other_001" }), "event.runId"},
-		"another session":    {line(func(e *protocol.Event) { e.NormalizedSessionID = "other" }), "event.normalizedSessionId"},
-		"another source":     {line(func(e *protocol.Event) { e.SourceInstanceID = "other" }), "event.sourceInstanceId"},
-		"a gap":              {line(func(e *protocol.Event) { e.SourceSeq = 2; e.SourceEventID = "event_run_002" }), "event.sourceSeq"},
-		"another event id":   {line(func(e *protocol.Event) { e.SourceEventID = "event_run_1" }), "event.sourceEventId"},
-		"no message":         {`{"schema":"paperclip.runner.stream.v1","message":{"kind":"news"}}`, ""},
+		"another run":        {line(func(e *protocol.Event) { e.RunID = "other"; e.SourceEventID = "event_other_001" }), "message.event.runId"},
+		"another session":    {line(func(e *protocol.Event) { e.NormalizedSessionID = "other" }), "message.event.normalizedSessionId"},
+		"another source":     {line(func(e *protocol.Event) { e.SourceInstanceID = "other" }), "message.event.sourceInstanceId"},
+		"a gap":              {line(func(e *protocol.Event) { e.SourceSeq = 2; e.SourceEventID = "event_run_002" }), "message.event.sourceSeq"},
+		"another event id":   {line(func(e *protocol.Event) { e.SourceEventID = "event_run_1" }), "message.event.sourceEventId"},
+		"no message":         {`{"schema":"paperclip.runner.stream.v1","message":{"kind":"news"}}`, "message.kind"},
 		"no JSON":            {"hello", ""},
 		"a line of 64 KiB":   {`"` + strings.Repeat("x", 64<<10) + `"`, ""},
-		"a second of it too": {line(func(*protocol.Event) {}) + "\n" + line(func(*protocol.Event) {}), "event.sourceSeq"},
+		"a second of it too": {line(func(*protocol.Event) {}) + "\n" + line(func(*protocol.Event) {}), "message.event.sourceSeq"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestNothingAfterTheTerminal(t *testing.T) {
 		t.Fatal(detail)
 	}
 	e.SourceSeq, e.SourceEventID = 2, "event_r_002"
-	if path, _ := b.check(&e); path != "event" {
-		t.Errorf("an event after the terminal: got path %q, want event", path)
+	if path, _ := b.check(&e); path != "message.event" {
+		t.Errorf("an event after the terminal: got path %q, want message.event", path)
 	}
 }
 

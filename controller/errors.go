@@ -44,7 +44,7 @@ func (e *RejectedError) Error() string {
 type BindingError struct {
 	// Line is the number of the line in the stream, from 1.
 	Line int64
-	// Path is the member, for example "event.sourceSeq"; empty for the line.
+	// Path is the member, for example "message.event.sourceSeq"; empty for the line.
 	Path string
 	// Detail says what was expected and what was seen.
 	Detail string

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -71,6 +72,11 @@ func decodeLine(d *protocol.Decoder, number int64, line []byte, flags jsonl.Flag
 		}
 	}
 	m, err := d.Stream(line)
+	if field := new(protocol.FieldError); errors.As(err, &field) {
+		return protocol.StreamMessage{}, &BindingError{
+			Line: number, Path: field.Path, Detail: fmt.Sprintf("expected %s, got %s", field.Want, field.Got),
+		}
+	}
 	if err != nil {
 		return protocol.StreamMessage{}, &BindingError{Line: number, Detail: err.Error()}
 	}

@@ -28,7 +28,7 @@ const (
 type Problem struct {
 	// Line is the number of the line, from 1, counting blank ones.
 	Line int64 `json:"line"`
-	// Path is the member, for example "event.sourceSeq"; empty for the line.
+	// Path is the member, for example "message.event.sourceSeq"; empty for the line.
 	Path string `json:"path,omitempty"`
 	// Rule is one of the Rule constants.
 	Rule string `json:"rule"`
@@ -91,10 +91,10 @@ func (r *Replayer) event(e *protocol.Event) []Problem {
 	if path, detail := r.bound.check(e); detail != "" {
 		rule := RuleBinding
 		switch path {
-		case "event.sourceSeq":
+		case "message.event.sourceSeq":
 			rule = RuleSequence
 			r.bound.last = max(r.bound.last, e.SourceSeq) // one gap is one problem
-		case "event":
+		case "message.event":
 			rule = RuleTerminal
 		}
 		problems = append(problems, Problem{Line: r.line, Path: path, Rule: rule, Detail: detail})
@@ -103,7 +103,7 @@ func (r *Replayer) event(e *protocol.Event) []Problem {
 	r.Snapshot.Apply(*e)
 	if len(r.Snapshot.Integrity.Unreadable) > unreadable {
 		problems = append(problems, Problem{
-			Line: r.line, Path: "event.payload", Rule: RulePayload,
+			Line: r.line, Path: "message.event.payload", Rule: RulePayload,
 			Detail: fmt.Sprintf("expected the payload of %q, got another shape", e.EventType),
 		})
 	}
@@ -147,8 +147,13 @@ func (r *Replayer) Verdict(problems int) string {
 	} else {
 		parts = append(parts, "no terminal")
 	}
-	if problems == 0 {
-		return strings.Join(append(parts, "valid"), ", ")
+	switch problems {
+	case 0:
+		parts = append(parts, "valid")
+	case 1:
+		parts = append(parts, "1 problem")
+	default:
+		parts = append(parts, fmt.Sprintf("%d problems", problems))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d problems", problems)), ", ")
+	return strings.Join(parts, ", ")
 }

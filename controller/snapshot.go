@@ -51,7 +51,8 @@ type Item struct {
 	Title  string `json:"title"`
 	// Status is started, completed or failed.
 	Status string `json:"status"`
-	// Text is every delta, one after the other.
+	// Text is every delta, one after the other; without a delta it is the
+	// text that the item itself came with.
 	Text Text `json:"text"`
 }
 
@@ -170,6 +171,11 @@ func (s *Snapshot) init(e *protocol.Event) {
 	s.Cursors = map[string]int64{}
 	s.RunID, s.SessionID = e.RunID, e.NormalizedSessionID
 	s.Session = protocol.SessionNotStarted
+	s.Turns, s.Items, s.Requests, s.Timeline = []Turn{}, []Item{}, []RequestState{}, []TimelineEntry{}
+	s.Integrity = Integrity{
+		Duplicates: []string{}, OutOfOrder: []string{}, Gaps: []Gap{},
+		Foreign: []string{}, Unreadable: []string{}, AfterTerminal: []string{},
+	}
 }
 
 // place decides by the event's number whether it is to be applied.
@@ -290,6 +296,9 @@ func (s *Snapshot) foldItem(e *protocol.Event, p payload) {
 		return
 	}
 	item.Status = lastWord(e.EventType)
+	if len(item.Text) == 0 {
+		item.Text = append(item.Text, p.text("text")...)
+	}
 }
 
 func (s *Snapshot) foldRequest(p payload) bool {

@@ -1,19 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"prp/controller"
 	"prp/protocol"
 )
 
-// drive plays a script to its end, interrupting or answering as it asks.
-func drive(t *testing.T, script string) *controller.Trace {
+// drive plays a script to its end, interrupting or answering as it asks. The
+// stream goes to tap as well.
+func drive(t *testing.T, script string, tap *bytes.Buffer) *controller.Trace {
 	t.Helper()
-	c := chain(t, script)
+	c := chain(t, script, func(line []byte) { fmt.Fprintf(tap, "%s\n", line) })
 	if script == "interrupted" {
 		go func() {
 			for e, err := range c.Events(t.Context()) {
@@ -60,10 +65,18 @@ func TestEveryScript(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.script, func(t *testing.T) {
-			trace := drive(t, tt.script)
+			var tap bytes.Buffer
+			trace := drive(t, tt.script, &tap)
 			var s controller.Snapshot
 			for _, e := range trace.Events() {
 				s.Apply(e)
+			}
+			replayed, problems, err := controller.Replay(&tap)
+			if err != nil || len(problems) > 0 {
+				t.Fatal(problems, err)
+			}
+			if diff := cmp.Diff(s, replayed.Snapshot); diff != "" {
+				t.Errorf("live fold and replay fold differ (-live +replay):\n%s", diff)
 			}
 			end := trace.Terminal
 			if end.RunTerminalState != tt.state || end.TurnTerminalState != tt.turn || end.Reconciliation.Reason != tt.reason {
@@ -87,7 +100,7 @@ func TestEveryScript(t *testing.T) {
 
 // TestLinger: a harness that does not end is ended with the runner's stdin.
 func TestLinger(t *testing.T) {
-	c := chain(t, "linger")
+	c := chain(t, "linger", nil)
 	setGoing(t, c)
 	followUntil(t, c, protocol.EventItemStarted)
 	if err := c.Close(); err != nil {
@@ -108,7 +121,7 @@ func TestLinger(t *testing.T) {
 // TestRejectedByTheRunner: a command that the run cannot take comes back as a
 // typed error, and the run goes on.
 func TestRejectedByTheRunner(t *testing.T) {
-	c := chain(t, "linger")
+	c := chain(t, "linger", nil)
 	err := c.OpenSession(t.Context())
 	var rejected *controller.RejectedError
 	if !errors.As(err, &rejected) || rejected.Code() != protocol.CodeNotPrepared {

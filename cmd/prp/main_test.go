@@ -86,11 +86,14 @@ func cmdStream(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // chain starts the real runner with a script of the real fake harness.
-func chain(t *testing.T, script string, flags ...string) *controller.Client {
+func chain(t *testing.T, script string, tap func([]byte), flags ...string) *controller.Client {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	argv := append([]string{"prp-runner", "--harness", "prp-harness fake --script " + script + " --delay-ms 0"}, flags...)
-	c, err := controller.Start(t.Context(), controller.Config{Argv: argv, EnvAllow: []string{"GORACE"}})
+	c, err := controller.Start(t.Context(), controller.Config{
+		Argv: argv, EnvAllow: []string{"GORACE"}, Tap: tap,
+		RunID: "run_1", SessionID: "session_1", RunnerID: "runner_1",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

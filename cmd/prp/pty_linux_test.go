@@ -248,6 +248,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0")
 	x.see(`> $`)
 	x.typeIn(ctrlC)
+	x.see("interrupting the turn")
 	x.typeIn(ctrlC)
 	x.see("The run was cancelled")
 	if got := x.exit(); got != exitCancelled {
