@@ -162,9 +162,8 @@ func readMessages(f *os.File, limit int, free, out chan *harnessBatch) {
 	for b := range free {
 		err := lines.ReadBatch(&b.lines)
 		b.items = b.items[:0]
-		for i, line := range b.lines.Lines {
-			number := lines.LineNumber() - int64(len(b.lines.Lines)-1-i)
-			if !b.decode(decoder, line, number, limit, pipe.held) {
+		for _, line := range b.lines.Lines {
+			if !b.decode(decoder, line, limit, pipe.held) {
 				break
 			}
 		}
@@ -178,7 +177,7 @@ func readMessages(f *os.File, limit int, free, out chan *harnessBatch) {
 
 // decode adds one line to the batch; false after a fault, since nothing that
 // comes after it counts.
-func (b *harnessBatch) decode(d *protocol.Decoder, line jsonl.Line, number int64, limit int, cut bool) bool {
+func (b *harnessBatch) decode(d *protocol.Decoder, line jsonl.Line, limit int, cut bool) bool {
 	if len(b.items) < cap(b.items) {
 		b.items = b.items[:len(b.items)+1]
 	} else {
@@ -190,7 +189,7 @@ func (b *harnessBatch) decode(d *protocol.Decoder, line jsonl.Line, number int64
 	if line.Flags&jsonl.TooLong != 0 {
 		it.fault = &protocol.MessageFault{
 			Code:   protocol.CodeHarnessLineTooLong,
-			Detail: fmt.Sprintf("line %d: expected at most %d bytes, got more", number, limit),
+			Detail: fmt.Sprintf("line %d: expected at most %d bytes, got more", line.Number, limit),
 		}
 		return false
 	}
@@ -204,7 +203,7 @@ func (b *harnessBatch) decode(d *protocol.Decoder, line jsonl.Line, number int64
 		it.fault.Code = protocol.CodeHarnessTornLastLine
 	}
 	it.cut = it.torn && cut
-	it.fault.Detail = fmt.Sprintf("line %d (%d bytes): %s", number, it.bytes, fault.Detail)
+	it.fault.Detail = fmt.Sprintf("line %d (%d bytes): %s", line.Number, it.bytes, fault.Detail)
 	return false
 }
 
