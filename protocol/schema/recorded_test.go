@@ -31,7 +31,7 @@ const brokenRun = "unsupported"
 // TestRecordedRuns validates every line of every recorded run.
 func TestRecordedRuns(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../../fixtures/*.jsonl", "testdata/*.jsonl"} {
+	for _, pattern := range []string{"../../fixtures/*.jsonl", "../../fixtures/invalid/" + brokenRun + "*.jsonl", "testdata/*.jsonl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
