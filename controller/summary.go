@@ -54,6 +54,7 @@ func (p payload) object(name string) payload {
 // The protocol leaves an item's payload to the harness. These are the names
 // under which harnesses are known to put what a person wants to see.
 func (p payload) itemKind() string { return p.text("itemType", "itemKind", "kind", "type") }
+
 func (p payload) title() string {
 	return p.text("title", "command", "path", "name", "summary")
 }
