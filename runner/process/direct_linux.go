@@ -18,7 +18,11 @@ func (s *Supervisor) startDirect(l launch, c *Child) error {
 			t.leaf = l.leaf
 		}
 		l.deathSignal = true
-		pid, inLeaf, err := spawn(l)
+		var inLeaf bool
+		pid, err := owned.birth(func() (pid int, err error) {
+			pid, inLeaf, err = spawn(l)
+			return pid, err
+		})
 		if err != nil {
 			t.close()
 			started <- err
@@ -30,7 +34,6 @@ func (s *Supervisor) startDirect(l launch, c *Child) error {
 			t.leaf = nil
 		}
 		c.pid, t.leader = pid, pid
-		owned.add(pid)
 		t.since = startOf(t.proc, pid)
 		means := s.means(t.leaf != nil, false)
 		started <- nil

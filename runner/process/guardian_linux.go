@@ -3,10 +3,10 @@ package process
 import (
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +18,10 @@ const (
 	guardianName = "prp-guardian"
 	controlFD    = 3
 )
+
+// largeLaunch is the size of a launch, in bytes, after which a guardian gives
+// memory back to the system.
+const largeLaunch = 64 << 10
 
 // mainCalled says that this program's main begins with Main, so that it can be
 // started as a guardian.
@@ -51,13 +55,12 @@ func serveGuardian(leafName string) int {
 		return 2
 	}
 	unix.CloseOnExec(controlFD)
-	// Every signal that can be caught is caught and forgotten: a harness of
-	// the same user can send them all. exec resets them for the harness.
-	signal.Notify(forgotten)
+	// Every signal but SIGCHLD is blocked from before the start on: a harness
+	// of the same user could send them all. The harness gets an empty mask.
 	undoIgnored()
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	os.WriteFile("/proc/self/comm", []byte(guardianName), 0)
+	setName(guardianName)
 	g := &guarding{control: os.NewFile(controlFD, "control")}
 	defer func() { g.leaf.remove() }()
 	var err error
@@ -65,7 +68,7 @@ func serveGuardian(leafName string) int {
 		g.note = err.Error()
 	}
 	for {
-		l, o, files, err := g.awaitStart()
+		l, o, files, size, err := g.awaitStart()
 		if err != nil {
 			return 0
 		}
@@ -73,38 +76,43 @@ func serveGuardian(leafName string) int {
 		if err != nil {
 			continue
 		}
-		debug.FreeOSMemory() // the environment may have been large
+		if size > largeLaunch {
+			debug.FreeOSMemory()
+		}
 		g.attend(t)
 		return 0
 	}
 }
 
 // awaitStart waits for the launch. An error is the end of the runner.
-func (g *guarding) awaitStart() (launch, Options, []int, error) {
+func (g *guarding) awaitStart() (l launch, o Options, files []int, size int, err error) {
 	head := make([]byte, headerBytes)
-	rights := make([]byte, unix.CmsgSpace(3*4))
+	rights := make([]byte, unix.CmsgSpace(len(l.fds)*4))
 	var n, oobn int
 	for {
-		var err error
 		n, oobn, _, _, err = unix.Recvmsg(controlFD, head, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
-		if err == unix.EINTR {
-			continue
+		if err != unix.EINTR {
+			break
 		}
-		if err != nil || n != len(head) {
-			return launch{}, Options{}, nil, io.ErrUnexpectedEOF
-		}
-		break
 	}
-	_, size, err := parseHeader(head)
-	if err != nil {
-		return launch{}, Options{}, nil, err
+	if err != nil || n != len(head) {
+		return l, o, nil, 0, io.ErrUnexpectedEOF
+	}
+	if _, size, err = parseHeader(head); err != nil {
+		return l, o, nil, 0, err
 	}
 	body := make([]byte, size)
-	if _, err := io.ReadFull(g.control, body); err != nil {
-		return launch{}, Options{}, nil, err
+	if _, err = io.ReadFull(g.control, body); err != nil {
+		return l, o, nil, 0, err
 	}
-	l, o, err := unpackLaunch(&unpacker{rest: body})
-	return l, o, parseRights(rights[:oobn]), err
+	l, o, err = unpackLaunch(&unpacker{rest: body})
+	return l, o, parseRights(rights[:oobn]), size, err
+}
+
+// setName is what ps shows. The kernel keeps 15 bytes.
+func setName(name string) {
+	b := append([]byte(name), 0)
+	unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
 }
 
 // parseRights gives the descriptors that came along.

@@ -11,10 +11,16 @@ type numbers struct {
 	set map[int]struct{}
 }
 
-func (n *numbers) add(pid int) {
+// birth runs a fork and keeps its number. A tree that sees the new process
+// before that waits in has.
+func (n *numbers) birth(fork func() (int, error)) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.set[pid] = struct{}{}
+	pid, err := fork()
+	if err == nil {
+		n.set[pid] = struct{}{}
+	}
+	return pid, err
 }
 
 func (n *numbers) remove(pid int) {

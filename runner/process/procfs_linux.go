@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -68,10 +69,10 @@ func (p *procfs) read(name []byte) ([]byte, bool) {
 	}
 	n, err := unix.Read(int(fd), p.text[:])
 	unix.Close(int(fd))
-	if err != nil || n <= 0 {
+	if err != nil {
 		return nil, false
 	}
-	return p.text[:n], true
+	return p.text[:max(n, 0)], true
 }
 
 // stat reads one process; false where there is none of that number.
@@ -150,6 +151,31 @@ func (p *procfs) newest() int {
 	}
 	text = bytes.TrimRight(text, "\n")
 	return int(number(text[bytes.LastIndexByte(text, ' ')+1:]))
+}
+
+// onlyChild tells that the kernel's children lists of this process hold child
+// and nothing else; false where there are no such lists. They may miss one
+// that comes or goes while they are read, so it is a hint.
+func (p *procfs) onlyChild(child int) bool {
+	const fixed = "self/task/"
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		name := append(p.path[:0], fixed...)
+		name = append(name, task.Name()...)
+		text, ok := p.read(append(name, "/children\x00"...))
+		if !ok {
+			return false
+		}
+		for word := range bytes.FieldsSeq(text) {
+			if int(number(word)) != child {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // scan visits every process, in ascending order of the numbers, each as it is

@@ -40,7 +40,8 @@ type guardian struct {
 
 // startGuardian starts this program once more as a guardian, in a session of
 // its own, so that neither the terminal nor the launcher's group kill reaches
-// it. It takes no descriptor of ours along but its end of the control stream.
+// it, and with every signal blocked. It takes no descriptor of ours along but
+// its end of the control stream.
 func startGuardian(leafName string) (*guardian, error) {
 	if !mainCalled.Load() {
 		return nil, errors.New("this program's main does not begin with process.Main")
@@ -59,20 +60,21 @@ func startGuardian(leafName string) (*guardian, error) {
 		unix.Close(pair[0])
 		return nil, err
 	}
-	pid := 0
-	withEmptyMask(func() {
-		fd := uintptr(null)
-		pid, err = syscall.ForkExec("/proc/self/exe", []string{guardianName, leafName}, &syscall.ProcAttr{
-			Env:   guardianEnv,
-			Files: []uintptr{fd, fd, fd, uintptr(pair[1])},
-			Sys:   &syscall.SysProcAttr{Setsid: true},
+	var pid int
+	withFullMask(func() {
+		pid, err = owned.birth(func() (int, error) {
+			fd := uintptr(null)
+			return syscall.ForkExec("/proc/self/exe", []string{guardianName, leafName}, &syscall.ProcAttr{
+				Env:   guardianEnv,
+				Files: []uintptr{fd, fd, fd, uintptr(pair[1])},
+				Sys:   &syscall.SysProcAttr{Setsid: true},
+			})
 		})
 	})
 	if err != nil {
 		unix.Close(pair[0])
 		return nil, fmt.Errorf("start this program once more: %w", err)
 	}
-	owned.add(pid)
 	return &guardian{pid: pid, leafName: leafName, control: os.NewFile(uintptr(pair[0]), "guardian")}, nil
 }
 

@@ -83,6 +83,9 @@ func (t *tree) sweep(bound time.Time) Containment {
 	if t.sweepOff {
 		return t.endGroup(bound)
 	}
+	if t.alone() {
+		return Containment{}
+	}
 	t.pass.struck = make(map[int]uint64)
 	empty, rest := 0, firstRest
 	for pass := 0; ; pass++ {
@@ -115,13 +118,24 @@ func (t *tree) sweep(bound time.Time) Containment {
 }
 
 // nothingLeft is exact in a process that has no other children: the kernel
-// says so. Elsewhere a number of empty passes must do.
+// says so. Where it has, a number of empty passes must do.
 func (t *tree) nothingLeft(empty int) bool {
-	if t.exclusive {
-		_, none := peekAny()
-		return none
+	if _, none := peekAny(); none {
+		return true
 	}
-	return empty >= emptyPasses
+	return !t.exclusive && empty >= emptyPasses
+}
+
+// alone is the short way for the everyday end: the leader has exited and left
+// nothing. Where the hint was wrong the sweep still finds everything, one by
+// one instead of by the group.
+func (t *tree) alone() bool {
+	if !t.exitSeen || t.reaped || t.proc == nil || !t.proc.onlyChild(t.leader) {
+		return false
+	}
+	t.leaf.kill()
+	t.reaped = reap(t.leader)
+	return t.nothingLeft(0)
 }
 
 // rest waits for a dying child, at most d.
@@ -136,8 +150,15 @@ func (t *tree) rest(d time.Duration) {
 
 // strike is one pass: it kills what is found and reaps what is dead. Direct
 // children are killed at the moment they are read.
+//
+// The leader goes first and alone: one that sees its child die of SIGKILL
+// could exit by itself, and its exit would not be the true one. Its group goes
+// after the count.
 func (t *tree) strike() {
 	t.pass.living, t.pass.fresh = 0, 0
+	if t.leader > 0 && !t.reaped {
+		unix.Kill(t.leader, unix.SIGKILL)
+	}
 	t.each(t.strikeOne)
 	t.leaf.kill()
 	t.signalGroup(unix.SIGKILL)

@@ -233,6 +233,9 @@ func (t *tree) empty() bool {
 	if t.sweepOff {
 		return true
 	}
+	if t.proc.onlyChild(t.leader) {
+		return true
+	}
 	living := 0
 	t.each(func(s stat, _ bool) {
 		if !s.dead() {

@@ -101,11 +101,23 @@ func reapWithin(pid int, d time.Duration) bool {
 
 // withEmptyMask runs f on a thread that blocks no signal: a child takes the
 // mask of the thread that forks, and Go's threads keep what the launcher had.
-func withEmptyMask(f func()) {
+func withEmptyMask(f func()) { withMask(unix.Sigset_t{}, f) }
+
+// withFullMask runs f on a thread that blocks every signal. A Go program that
+// is started so keeps them blocked, but for SIGCHLD and what a fault raises.
+func withFullMask(f func()) {
+	var full unix.Sigset_t
+	for i := range full.Val {
+		full.Val[i] = ^full.Val[i]
+	}
+	withMask(full, f)
+}
+
+func withMask(mask unix.Sigset_t, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var empty, old unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &empty, &old); err == nil {
+	var old unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &mask, &old); err == nil {
 		defer unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil)
 	}
 	f()
@@ -123,31 +135,36 @@ const (
 	sigIgnore  = 1
 	// sigsetBytes is the size that rt_sigaction wants to be told.
 	sigsetBytes = 8
-	// lastSignal is the highest number, real-time signals included.
-	lastSignal = 64
-	// firstRuntimeSignal and lastRuntimeSignal are kept for C libraries: Go
-	// does not let a program catch them.
-	firstRuntimeSignal, lastRuntimeSignal = 32, 33
+	// firstRuntime to lastRuntime are kept for C libraries: Go neither
+	// installs a handler for them nor lets a program catch them.
+	firstRuntime, lastRuntime unix.Signal = 32, 34
 )
+
+// inheritable are the signals for which Go installs no handler at the start,
+// or none where the launcher had them ignored. For all others it does, and
+// exec resets a handler to the default.
+var inheritable = [...]unix.Signal{
+	unix.SIGHUP, unix.SIGINT, unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
+	firstRuntime, firstRuntime + 1, lastRuntime,
+}
 
 // undoIgnored makes every signal that the launcher had set to be ignored one
 // that this process catches and forgets. For this process that is the same;
 // exec resets a caught signal to its default, and an ignored one stays ignored
-// in the child. (Go installs handlers for most signals, but leaves HUP, INT,
-// TSTP, TTIN, TTOU and 32 as they were.)
+// in the child.
 func undoIgnored() {
-	for n := 1; n <= lastSignal; n++ {
+	for _, sig := range inheritable {
 		var act kernelSigaction
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&act)), sigsetBytes, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&act)), sigsetBytes, 0, 0)
 		if errno != 0 || act.handler != sigIgnore {
 			continue
 		}
-		if n >= firstRuntimeSignal && n <= lastRuntimeSignal {
+		if sig >= firstRuntime && sig <= lastRuntime {
 			act = kernelSigaction{handler: sigDefault}
-			unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&act)), 0, sigsetBytes, 0, 0)
+			unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&act)), 0, sigsetBytes, 0, 0)
 			continue
 		}
-		signal.Notify(forgotten, unix.Signal(n))
+		signal.Notify(forgotten, sig)
 	}
 }
 
