@@ -12,7 +12,7 @@ func (l *loop) perform(fx lifecycle.Effect) {
 	case lifecycle.Emit:
 		l.out = protocol.AppendEvent(l.out, fx.Event)
 	case lifecycle.Answer:
-		l.out = protocol.AppendReceipt(l.out, fx.Receipt)
+		l.receipt(fx.Receipt)
 	case lifecycle.Diagnose:
 		l.diagnose(fx.Diagnostic)
 	case lifecycle.Log:
@@ -44,9 +44,20 @@ func (l *loop) perform(fx lifecycle.Effect) {
 
 func (l *loop) diagnose(d *protocol.Diagnostic) {
 	masked := *d
-	masked.Message = string(l.mask.Mask([]byte(d.Message)))
+	masked.Message = l.masked(d.Message)
 	l.out = protocol.AppendDiagnostic(l.out, &masked)
 }
+
+// receipt masks the detail: that of a failed start is a diagnostic's text.
+func (l *loop) receipt(r *protocol.Receipt) {
+	masked := *r
+	if r.Detail != "" {
+		masked.Detail = l.masked(r.Detail)
+	}
+	l.out = protocol.AppendReceipt(l.out, &masked)
+}
+
+func (l *loop) masked(text string) string { return string(l.mask.Mask([]byte(text))) }
 
 func (l *loop) checkWorkspace() {
 	detail := ""
@@ -72,10 +83,28 @@ func (l *loop) startHarness() {
 
 func (l *loop) closeHarness() {
 	l.harness.close()
+	l.awaitWriter()
 	lines, bytes, dropped := l.tail.Snapshot()
 	l.answer(lifecycle.HarnessClosed{Logs: protocol.LogTail{
 		Lines: lines, RetainedLines: len(lines), RetainedBytes: bytes, DroppedLines: dropped,
 	}})
+}
+
+// awaitWriter waits for the writer of the harness's stdin, which can no longer
+// block, and takes what it has to tell: the commands that were not delivered
+// are named before the run ends.
+func (l *loop) awaitWriter() {
+	for {
+		select {
+		case in := <-l.facts:
+			l.answer(in)
+		case <-l.harness.stdin.ended:
+			for len(l.facts) > 0 {
+				l.answer(<-l.facts)
+			}
+			return
+		}
+	}
 }
 
 // startSettle lets the stdin reader take what is there and no more.

@@ -151,19 +151,21 @@ type queuedCommand struct {
 // harnessWriter writes the commands that are queued for the harness's stdin.
 type harnessWriter struct {
 	queue  chan queuedCommand
-	closed bool // by the loop
+	closed bool          // by the loop
+	ended  chan struct{} // closed when the writer has told all it has to tell
 }
 
 // writeHarness starts the writer. The queue holds more than lifecycle lets
 // wait, so that the loop never blocks on it.
 func writeHarness(stdin *os.File, facts chan<- lifecycle.Input) *harnessWriter {
 	const room = 512
-	w := &harnessWriter{queue: make(chan queuedCommand, room)}
+	w := &harnessWriter{queue: make(chan queuedCommand, room), ended: make(chan struct{})}
 	go w.serve(stdin, facts)
 	return w
 }
 
 func (w *harnessWriter) serve(stdin *os.File, facts chan<- lifecycle.Input) {
+	defer close(w.ended)
 	for c := range w.queue {
 		if _, err := stdin.Write(c.line); err != nil {
 			stdin.Close()

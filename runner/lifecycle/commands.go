@@ -111,7 +111,7 @@ func (s *State) repeated(c *protocol.Command, e protocol.Entry) {
 // wait keeps a command until the harness is ready.
 func (s *State) wait(c *protocol.Command) {
 	size := commandSize(c)
-	if len(s.waiting) >= maxQueuedCommands || s.waitSize+size > maxQueuedBytes {
+	if len(s.waiting) >= maxQueuedCommands || tooMuch(s.waitSize, size) {
 		s.conclude(c, reject(protocol.CodeHarnessBackpressure,
 			"%d commands wait for the harness to be ready; wait for the receipt of run.prepare", len(s.waiting)))
 		return
@@ -236,12 +236,16 @@ func oneOf[T ~string](name string, want []T, is T) rejection {
 // commandSize is what a command counts while it waits for the harness.
 func commandSize(c *protocol.Command) int { return len(c.Payload) + commandOverhead }
 
+// tooMuch says whether a command is too large to wait behind others; alone it
+// may be as large as a line may be, or it could never be sent.
+func tooMuch(waits, size int) bool { return waits > 0 && waits+size > maxQueuedBytes }
+
 // sendable says whether a command can be queued for the harness now.
 func (s *State) sendable(c *protocol.Command) rejection {
 	switch {
 	case s.inputClosed:
 		return reject(protocol.CodeHarnessInputClosed, "the harness's stdin is closed")
-	case s.queued >= maxQueuedCommands || s.queuedSize+commandSize(c) > maxQueuedBytes:
+	case s.queued >= maxQueuedCommands || tooMuch(s.queuedSize, commandSize(c)):
 		return reject(protocol.CodeHarnessBackpressure,
 			"%d commands (%d bytes) wait for the harness to read its stdin", s.queued, s.queuedSize)
 	}
