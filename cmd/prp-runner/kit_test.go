@@ -74,7 +74,7 @@ var marks atomic.Int64
 func start(t *testing.T, s setup) *run {
 	t.Helper()
 	r := &run{t: t, exited: make(chan struct{}), news: make(chan struct{})}
-	r.mark = fmt.Sprintf("PRP_TEST_MARK=%d-%d", os.Getpid(), marks.Add(1))
+	r.mark = fmt.Sprintf("PRP_TEST_MARK=%d-%d.", os.Getpid(), marks.Add(1))
 	args := append([]string{}, s.words...)
 	args = append(args, runnerBin, "--run-id", testRun, "--session-id", testSession, "--runner-id", testRunner,
 		"--env-allow", "PRP_TEST_MARK")

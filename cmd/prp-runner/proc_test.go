@@ -82,9 +82,11 @@ func ofHarness(runner int, mark string) []proc {
 	return found
 }
 
-// isGuardian tells a runner's own helper.
+// isGuardian tells a runner's own helper; while it is being started it has the
+// runner's own arguments.
 func isGuardian(p proc, runner int) bool {
-	return strings.HasPrefix(p.args, fmt.Sprintf("prp-guardian prp-%d-", runner))
+	return strings.HasPrefix(p.args, fmt.Sprintf("prp-guardian prp-%d-", runner)) ||
+		p.ppid == runner && strings.HasPrefix(p.args, runnerBin+" ")
 }
 
 // runs reports whether a process can still run code: one that is on its way to
