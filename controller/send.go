@@ -38,17 +38,33 @@ type Command struct {
 // entered. Send blocks while 4 MiB of commands wait for a runner that does not
 // read.
 func (c *Client) Send(ctx context.Context, cmd Command) (protocol.Receipt, error) {
+	wait, err := c.Submit(ctx, cmd)
+	if err != nil {
+		return protocol.Receipt{}, err
+	}
+	return wait(ctx)
+}
+
+// Submit is the first half of [Client.Send]: the command has its place in the
+// order of commands when it returns. The second half is wait, which may be
+// called by any goroutine, or not at all.
+func (c *Client) Submit(ctx context.Context, cmd Command) (wait func(context.Context) (protocol.Receipt, error), err error) {
 	p, err := c.enqueue(ctx, cmd)
 	if err != nil {
-		return protocol.Receipt{}, fmt.Errorf("controller: %s: %w", cmd.Type, err)
+		return nil, fmt.Errorf("controller: %s: %w", cmd.Type, err)
 	}
+	return p.wait, nil
+}
+
+// wait waits for the receipt.
+func (p *pending) wait(ctx context.Context) (protocol.Receipt, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		select {
 		case <-p.done:
 		default:
-			return protocol.Receipt{}, fmt.Errorf("controller: %s: wait for the receipt: %w", cmd.Type, context.Cause(ctx))
+			return protocol.Receipt{}, fmt.Errorf("controller: %s: wait for the receipt: %w", p.kind, context.Cause(ctx))
 		}
 	}
 	if p.err != nil {

@@ -28,6 +28,7 @@ const scriptPatience = 2 * time.Minute
 // tests run them by their names, as real processes.
 func TestMain(m *testing.M) {
 	process.Main()
+	exitAtOnce()
 	testscript.Main(m, map[string]func(){
 		"prp":         main,
 		"prp-runner":  func() { os.Exit(runnercmd.Main(os.Args[1:])) },
@@ -42,11 +43,6 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(scriptPatience),
-		Setup: func(e *testscript.Env) error {
-			// Built with -race, a child would sleep a second before it exits.
-			e.Setenv("GORACE", "atexit_sleep_ms=0")
-			return nil
-		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"stream": cmdStream,
 		},
@@ -88,10 +84,9 @@ func cmdStream(ts *testscript.TestScript, neg bool, args []string) {
 // chain starts the real runner with a script of the real fake harness.
 func chain(t *testing.T, script string, tap func([]byte), flags ...string) *controller.Client {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	argv := append([]string{"prp-runner", "--harness", "prp-harness fake --script " + script + " --delay-ms 0"}, flags...)
 	c, err := controller.Start(t.Context(), controller.Config{
-		Argv: argv, EnvAllow: []string{"GORACE"}, Tap: tap,
+		Argv: argv, Tap: tap,
 		RunID: "run_1", SessionID: "session_1", RunnerID: "runner_1",
 	})
 	if err != nil {

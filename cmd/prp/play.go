@@ -171,20 +171,18 @@ func (p *player) hookSignals() (stop func()) {
 	}
 }
 
-// interrupt does what the n-th Ctrl-C means, without waiting for it.
+// interrupt does what the n-th Ctrl-C means. It does not wait for the runner,
+// but the commands go out in the order of the keys.
 func (p *player) interrupt(wg *sync.WaitGroup, n int) {
-	ctx := context.Background() // a command ends with the run at the latest
 	switch n {
 	case 1:
 		p.screen.print("interrupting the turn; Ctrl-C again cancels the run")
-		wg.Go(func() {
-			if p.client.Interrupt(ctx, "interrupted at the terminal") != nil {
-				p.cancel(ctx) // there is no turn to interrupt
-			}
+		p.order(wg, protocol.TurnInterrupt, func() {
+			p.order(wg, protocol.RunCancel, p.close) // there is no turn to interrupt
 		})
 	case 2:
 		p.screen.print("cancelling the run; Ctrl-C again kills it")
-		wg.Go(func() { p.cancel(ctx) })
+		p.order(wg, protocol.RunCancel, p.close)
 	default:
 		p.screen.print("killing the run")
 		p.killed = true
@@ -192,11 +190,23 @@ func (p *player) interrupt(wg *sync.WaitGroup, n int) {
 	}
 }
 
-func (p *player) cancel(ctx context.Context) {
-	if p.client.Cancel(ctx) != nil {
-		p.client.Close()
+// order sends a command; where it is not taken, instead is called.
+func (p *player) order(wg *sync.WaitGroup, kind protocol.CommandType, instead func()) {
+	ctx := context.Background() // a command ends with the run at the latest
+	wait, err := p.client.Submit(ctx, controller.Command{Type: kind, Payload: map[string]string{"reason": "asked for at the terminal"}})
+	if err != nil {
+		instead()
+		return
 	}
+	wg.Go(func() {
+		if _, err := wait(ctx); err != nil {
+			instead()
+		}
+	})
 }
+
+// close ends the run by the end of the runner's stdin; it does not block.
+func (p *player) close() { go p.client.Close() }
 
 // answer answers a request of the harness. Where that cannot be done it says
 // so at once: the run is cancelled, and its end can take a moment.

@@ -39,7 +39,7 @@ func atTerminal(t *testing.T, env []string, args ...string) *terminal {
 	master, slave := openPTY(t)
 	defer slave.Close()
 	cmd := exec.Command("prp", args...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
