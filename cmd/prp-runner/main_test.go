@@ -15,6 +15,7 @@ import (
 
 var (
 	soak       = flag.Bool("soak", false, "repeat what races as often as the fault table says, not only as often as there is time for")
+	update     = flag.Bool("update", false, "write the golden files anew")
 	raceRunner = flag.Bool("race-runner", false, "build the runner with the race detector; bounds of its memory are not checked then")
 )
 

@@ -95,7 +95,7 @@ func TestF14NoDescriptors(t *testing.T) {
 			words:   []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, n), "sh"},
 			harness: ready().result().cat(t),
 		})
-		r.beginWithin()
+		r.send(protocol.RunPrepare, "")
 		if r.waitExit() != 0 {
 			// It could not even begin; it says so and starts nothing.
 			if r.complaints() == "" {
@@ -120,12 +120,6 @@ func TestF14NoDescriptors(t *testing.T) {
 	if failed == 0 {
 		t.Error("no number of descriptors made the start fail")
 	}
-}
-
-// beginWithin writes run.prepare to a runner that may be gone already.
-func (r *run) beginWithin() {
-	_, line := r.next(protocol.RunPrepare, "")
-	_, _ = r.stdin.WriteString(line)
 }
 
 // leader waits for the one process of a harness that executes name.
