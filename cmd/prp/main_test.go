@@ -27,8 +27,8 @@ const scriptPatience = 2 * time.Minute
 // TestMain makes the test binary also the three programs: the scripts and the
 // tests run them by their names, as real processes.
 func TestMain(m *testing.M) {
-	process.Main()
 	exitAtOnce()
+	process.Main()
 	testscript.Main(m, map[string]func(){
 		"prp":         main,
 		"prp-runner":  func() { os.Exit(runnercmd.Main(os.Args[1:])) },
