@@ -57,6 +57,27 @@ func TestSendReturnsTheReceipt(t *testing.T) {
 	}
 }
 
+// Submitted commands have their order before anybody waits for them, and can
+// be waited for in any order, or not at all.
+func TestSubmitKeepsTheOrder(t *testing.T) {
+	c := startFake(t, Config{})
+	type waiter = func(context.Context) (protocol.Receipt, error)
+	var waits []waiter
+	for range 20 {
+		wait, err := c.Submit(testContext(t), Command{Type: protocol.RunnerDrain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits = append(waits, wait)
+	}
+	for i := len(waits) - 1; i >= 0; i -= 2 {
+		r, err := waits[i](testContext(t))
+		if err != nil || r.ControllerSeq != int64(i+1) {
+			t.Errorf("command %d: got %+v, %v", i+1, r, err)
+		}
+	}
+}
+
 func TestSendRejected(t *testing.T) {
 	c := startFake(t, Config{})
 	err := order(t, c, orders{Reject: protocol.CodeTurnActive})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -132,9 +131,8 @@ func (f *fakeRunner) write(t protocol.EventType, payload string) {
 	e.EventType = t
 	e.Priority = t.Priority()
 	e.EmittedAt = "2026-01-01T00:00:00.000Z"
-	e.ItemID = "item_1"
-	if !slices.Contains([]protocol.EventType{protocol.EventItemDelta}, t) {
-		e.ItemID = ""
+	if t == protocol.EventItemDelta {
+		e.ItemID = "item_1"
 	}
 	e.Payload = json.RawMessage(payload)
 	os.Stdout.Write(protocol.AppendEvent(nil, &e))

@@ -74,9 +74,12 @@ func (p *player) play(cfg controller.Config) int {
 	go func() {
 		defer close(shown)
 		for m, err := range client.Messages(context.Background()) {
-			if err == nil { // a fault is what Drive returns
+			switch {
+			case err == nil:
 				p.view.message(p.age(), &m)
-			}
+			case errors.Is(err, controller.ErrLagged):
+				p.screen.print("the terminal is too slow: what comes next is not shown")
+			} // any other error is what Drive returns as well
 		}
 	}()
 	if !p.options.json {

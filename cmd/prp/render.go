@@ -80,12 +80,20 @@ func (r *renderer) show(age time.Duration, m *protocol.StreamMessage) {
 		if d.Level == protocol.LevelError {
 			look = red
 		}
-		r.line(age, string(d.Level), look, controller.OneLine(d.Message)+" ("+string(d.Code)+")")
+		r.line(age, string(d.Level), look, withCode(d.Message, d.Code))
 	case protocol.KindReceipt:
 		if c := m.Receipt; c.Status == protocol.ReceiptRejected && c.Detail != r.said {
-			r.line(age, "rejected", yellow, controller.OneLine(c.Detail)+" ("+string(c.Code)+")")
+			r.line(age, "rejected", yellow, withCode(c.Detail, c.Code))
 		}
 	}
+}
+
+// withCode is a message and the stable word for it.
+func withCode(text string, code protocol.Code) string {
+	if code == "" {
+		return controller.OneLine(text)
+	}
+	return controller.OneLine(text) + " (" + string(code) + ")"
 }
 
 func (r *renderer) event(age time.Duration, e *protocol.Event) {
