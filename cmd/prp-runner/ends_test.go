@@ -85,15 +85,15 @@ func TestF04NothingLost(t *testing.T) {
 			})
 		}
 	}
-	t.Run("plain", func(t *testing.T) { repeat(t, times(60, 500)) })
-	t.Run("one processor", func(t *testing.T) { repeat(t, times(40, 500), "GOMAXPROCS=1") })
+	t.Run("plain", func(t *testing.T) { repeat(t, times(40, 500)) })
+	t.Run("one processor", func(t *testing.T) { repeat(t, times(24, 500), "GOMAXPROCS=1") })
 	t.Run("loaded", func(t *testing.T) {
-		load(t, 6)
-		repeat(t, times(40, 500))
+		load(t, 4)
+		repeat(t, times(24, 500))
 	})
 	t.Run("loaded, one processor", func(t *testing.T) {
-		load(t, 6)
-		repeat(t, times(40, 500), "GOMAXPROCS=1")
+		load(t, 4)
+		repeat(t, times(24, 500), "GOMAXPROCS=1")
 	})
 }
 
