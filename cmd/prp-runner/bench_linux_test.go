@@ -82,7 +82,6 @@ const rounds = 3
 type flow struct {
 	rate            float64 // lines a second
 	cpu, guard      float64 // ns a line, of the runner or relay and of the guardian
-	harness         float64 // the same of the harness, where it is a child of ours
 	first           float64 // lines a second of the first firstLines
 	peak, firstPeak int     // KiB
 }
