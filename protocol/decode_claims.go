@@ -154,7 +154,7 @@ func HasCapability(raw json.RawMessage, name string) bool {
 		}
 	case kindObject:
 		for {
-			got, more, err := s.member(&scratch)
+			got, more, err := s.member()
 			if err != nil || !more {
 				return false
 			}

@@ -62,9 +62,8 @@ func readFields(path string, raw []byte) (*fields, error) {
 		return nil, &FieldError{Path: strings.TrimSuffix(path, "."), Want: "an object", Got: kindName(first.kind)}
 	}
 	f := &fields{path: path, members: make([]member, 0, 16)}
-	var scratch []byte
 	for {
-		name, more, err := s.member(&scratch)
+		name, more, err := s.member()
 		if err != nil {
 			return nil, err
 		}

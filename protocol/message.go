@@ -67,7 +67,7 @@ func (x *messageScan) scan(line []byte) error {
 		return &FieldError{Want: "an object", Got: got}
 	}
 	for {
-		name, more, err := s.member(&x.scratch)
+		name, more, err := s.member()
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (x *messageScan) scanObject(sp *span, member func(name []byte) error) error
 		return err
 	}
 	for {
-		name, more, err := s.member(&x.scratch)
+		name, more, err := s.member()
 		if err != nil {
 			return err
 		}

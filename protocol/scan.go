@@ -2,14 +2,8 @@ package protocol
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"unicode/utf8"
-	"unsafe"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Kinds of JSON values and tokens, named by their first byte. A number is
@@ -32,16 +26,41 @@ type span struct {
 }
 
 // scanner walks over the tokens of one JSON text and checks it strictly on the
-// way: UTF-8, duplicate names at every depth, lone surrogates, nesting and the
-// range of numbers (spec section 1). It is the only place that knows the
-// tokenizer.
+// way: RFC 8259 grammar, UTF-8, duplicate names at every depth, lone
+// surrogates, nesting and the range of numbers (spec section 1). It is the only
+// place that knows how JSON is written. A fuzz test holds it against
+// jsontext.
+//
+// After an error nothing more may be asked of it but reset.
 type scanner struct {
-	dec jsontext.Decoder
-	rd  bytes.Buffer
 	src []byte
 
-	span  // the last token
+	span      // the last token
+	pos   int // behind it, and behind the colon of a name
 	depth int
+	label place // of the last name
+
+	expect expectation
+	open   []frame // the open arrays and objects
+	names  nameBook
+}
+
+// expectation is what may come next.
+type expectation uint8
+
+const (
+	expectValue        expectation = iota // a value
+	expectValueOrClose                    // the first value of an array, or its end
+	expectName                            // a name, after a comma
+	expectNameOrClose                     // the first name of an object, or its end
+	expectMore                            // a comma or the end of the array or object
+	expectNothing                         // the text is complete
+)
+
+// frame is one open array or object.
+type frame struct {
+	object bool
+	names  objectNames
 }
 
 // syntaxError says where and why a text is not valid JSON under the rules of
@@ -57,58 +76,60 @@ func (e *syntaxError) Error() string {
 
 func (s *scanner) reset(src []byte) {
 	s.src = src
-	s.rd = *bytes.NewBuffer(src)
-	s.dec.Reset(&s.rd)
-	s.span, s.depth = span{}, 0
+	s.span, s.pos, s.depth, s.expect = span{}, 0, 0, expectValue
+	s.open = s.open[:0]
+	s.names.reset(src)
 }
 
 // release forgets the text, so that a scanner at rest keeps no line alive.
 func (s *scanner) release() {
 	s.src = nil
-	s.rd = bytes.Buffer{}
-	s.dec.Reset(&s.rd)
+	s.names.release()
 }
 
-// next reads one token into s.span.
+// next reads one token into s.span: a value that is not an array or object, a
+// name, or a bracket. What stands between two tokens is checked and skipped.
 func (s *scanner) next() error {
-	prev := s.end
-	tok, err := s.dec.ReadToken()
-	if err != nil {
-		return s.fault(err)
+	at := skipBlanks(s.src, s.pos)
+	if at == len(s.src) {
+		return s.reject(at, "unexpected end")
 	}
-	s.end = int(s.dec.InputOffset())
-	s.kind = byte(tok.Kind())
-	switch s.kind {
-	case '{', '[':
-		s.start = s.end - 1
-		if s.depth++; s.depth > MaxDepth {
-			return s.reject("nested deeper than " + strconv.Itoa(MaxDepth))
-		}
-	case '}', ']':
-		s.start = s.end - 1
-		s.depth--
-	case kindNumber:
-		s.start = s.tokenStart(prev)
-		if overflows(s.src[s.start:s.end]) {
-			return s.reject("number outside the range of float64")
-		}
-	default:
-		s.start = s.tokenStart(prev)
-	}
-	return nil
-}
-
-// tokenStart skips what may stand between two tokens.
-func (s *scanner) tokenStart(prev int) int {
-	for prev < s.end {
-		switch s.src[prev] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			prev++
+	c := s.src[at]
+	if s.expect == expectMore {
+		switch {
+		case c == ',':
+			at = skipBlanks(s.src, at+1)
+			if at == len(s.src) {
+				return s.reject(at, "unexpected end")
+			}
+			c = s.src[at]
+			s.expect = expectValue
+			if s.open[len(s.open)-1].object {
+				s.expect = expectName
+			}
+		case c == '}' || c == ']':
+			return s.close(at, c)
 		default:
-			return prev
+			return s.reject(at, unexpected)
 		}
 	}
-	return prev
+	switch s.expect {
+	case expectName, expectNameOrClose:
+		if c == '"' {
+			return s.name(at)
+		}
+		if c == '}' && s.expect == expectNameOrClose {
+			return s.close(at, c)
+		}
+		return s.reject(at, unexpected)
+	case expectValueOrClose:
+		if c == ']' {
+			return s.close(at, c)
+		}
+	case expectNothing:
+		return s.reject(at, moreText)
+	}
+	return s.valueAt(at, c)
 }
 
 // rest reads up to the end of the value whose first token is s.span, which
@@ -136,16 +157,15 @@ func (s *scanner) value() error {
 }
 
 // member reads the name of the next member of an object; more is false at the
-// end of the object. The name is valid until the next call and may be appended
-// to scratch where it has escapes.
-func (s *scanner) member(scratch *[]byte) (name []byte, more bool, err error) {
+// end of the object. The name is valid until the next call.
+func (s *scanner) member() (name []byte, more bool, err error) {
 	if err := s.next(); err != nil {
 		return nil, false, err
 	}
 	if s.kind != kindString {
 		return nil, false, nil
 	}
-	return s.text(s.span, scratch), true, nil
+	return s.names.text(s.label), true, nil
 }
 
 // text is the content of the string at sp: a part of the scanned text, or, where
@@ -161,69 +181,180 @@ func (s *scanner) text(sp span, scratch *[]byte) []byte {
 
 // finish checks that nothing but blanks follows the value.
 func (s *scanner) finish() error {
-	for i := s.end; i < len(s.src); i++ {
-		switch s.src[i] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			s.end = i
-			return s.reject("more text after the value")
-		}
+	if at := skipBlanks(s.src, s.pos); at < len(s.src) {
+		return s.reject(at, moreText)
 	}
 	return nil
 }
 
-func (s *scanner) reject(what string) error {
-	return &syntaxError{offset: s.end, length: len(s.src), what: what}
+func (s *scanner) reject(at int, what string) error {
+	return &syntaxError{offset: at, length: len(s.src), what: what}
 }
 
-// fault translates an error of the tokenizer into words without content.
-func (s *scanner) fault(err error) error {
-	f := &syntaxError{offset: s.end, length: len(s.src)}
-	var syn *jsontext.SyntacticError
-	if errors.As(err, &syn) {
-		f.offset = int(syn.ByteOffset)
-	}
-	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		f.what = "duplicate name"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		f.what = "unexpected end"
-	case !utf8.Valid(s.src):
-		f.what = "invalid UTF-8"
+const (
+	unexpected = "unexpected character"
+	moreText   = "more text after the value"
+)
+
+// valueAt reads the first token of a value that begins with c.
+func (s *scanner) valueAt(at int, c byte) error {
+	s.start = at
+	switch c {
+	case '"':
+		end, _, err := s.str(at)
+		if err != nil {
+			return err
+		}
+		s.kind, s.end = kindString, end
+	case '{':
+		return s.push(at, kindObject)
+	case '[':
+		return s.push(at, kindArray)
+	case 't':
+		return s.literal(at, "true", kindTrue)
+	case 'f':
+		return s.literal(at, "false", kindFalse)
+	case 'n':
+		return s.literal(at, "null", kindNull)
 	default:
-		f.what = "unexpected character or escape"
+		if err := s.number(at); err != nil {
+			return err
+		}
 	}
-	return f
+	s.after()
+	return nil
 }
 
-// appendUnquoted appends the content of a checked JSON string.
-func appendUnquoted(dst, quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return append(dst, quoted[1:len(quoted)-1]...)
+// after moves behind a complete value and sets what may follow it.
+func (s *scanner) after() {
+	s.pos = s.end
+	s.expect = expectMore
+	if s.depth == 0 {
+		s.expect = expectNothing
 	}
-	out, err := jsontext.AppendUnquote(dst, quoted)
+}
+
+func (s *scanner) push(at int, kind byte) error {
+	if s.depth++; s.depth > MaxDepth {
+		return s.reject(at, "nested deeper than "+strconv.Itoa(MaxDepth))
+	}
+	s.kind, s.end, s.pos = kind, at+1, at+1
+	f := frame{object: kind == kindObject}
+	s.expect = expectValueOrClose
+	if f.object {
+		s.expect = expectNameOrClose
+		f.names = s.names.open()
+	}
+	s.open = append(s.open, f)
+	return nil
+}
+
+func (s *scanner) close(at int, c byte) error {
+	f := &s.open[len(s.open)-1]
+	if f.object != (c == '}') {
+		return s.reject(at, unexpected)
+	}
+	if f.object {
+		s.names.close(&f.names)
+	}
+	s.open = s.open[:len(s.open)-1]
+	s.kind, s.start, s.end = c, at, at+1
+	s.depth--
+	s.after()
+	return nil
+}
+
+// name reads the name of a member and the colon behind it, and checks that the
+// object has no other of the same name.
+func (s *scanner) name(at int) error {
+	end, escaped, err := s.str(at)
 	if err != nil {
-		return dst // cannot be: the string was checked when it was scanned
-	}
-	return out
-}
-
-// alias is a string that shares its bytes with b. It is used only for values
-// whose documentation says that they live as long as the line.
-func alias(b []byte) string {
-	return unsafe.String(unsafe.SliceData(b), len(b))
-}
-
-// CheckJSON checks that raw is exactly one JSON value under the rules of spec
-// section 1: UTF-8, no duplicate name at any depth, no lone surrogate, nesting
-// of at most [MaxDepth] (an outermost object or array counts as 1), every
-// number within float64's range (too small to be told from zero is allowed).
-// The error names the place and the rule and none of the content.
-func CheckJSON(raw []byte) error {
-	var s scanner
-	s.reset(raw)
-	if err := s.value(); err != nil {
 		return err
 	}
-	return s.finish()
+	s.label = s.names.locate(at, end, escaped)
+	if !s.names.add(&s.open[len(s.open)-1].names, s.label) {
+		return s.reject(at, "duplicate name")
+	}
+	colon := skipBlanks(s.src, end)
+	switch {
+	case colon == len(s.src):
+		return s.reject(colon, "unexpected end")
+	case s.src[colon] != ':':
+		return s.reject(colon, unexpected)
+	}
+	s.kind, s.start, s.end = kindString, at, end
+	s.pos = colon + 1
+	s.expect = expectValue
+	return nil
+}
+
+func (s *scanner) literal(at int, word string, kind byte) error {
+	if len(s.src)-at < len(word) || string(s.src[at:at+len(word)]) != word {
+		return s.reject(at, unexpected)
+	}
+	s.kind, s.end = kind, at+len(word)
+	s.after()
+	return nil
+}
+
+// number reads a number (RFC 8259, section 6).
+func (s *scanner) number(at int) error {
+	src, i := s.src, at
+	if i < len(src) && src[i] == '-' {
+		i++
+	}
+	whole := i
+	i = skipDigits(src, i)
+	if i == whole || src[whole] == '0' && i > whole+1 {
+		return s.reject(at, unexpected)
+	}
+	if i < len(src) && src[i] == '.' {
+		from := i + 1
+		if i = skipDigits(src, from); i == from {
+			return s.reject(at, "number without digits after the point")
+		}
+	}
+	exponent := i < len(src) && (src[i] == 'e' || src[i] == 'E')
+	if exponent {
+		i++
+		if i < len(src) && (src[i] == '+' || src[i] == '-') {
+			i++
+		}
+		from := i
+		if i = skipDigits(src, from); i == from {
+			return s.reject(at, "number without digits in the exponent")
+		}
+	}
+	s.kind, s.end = kindNumber, i
+	if (exponent || i-at > safeDigits) && overflows(src[at:i]) {
+		return s.reject(at, "number outside the range of float64")
+	}
+	return nil
+}
+
+func skipDigits(src []byte, i int) int {
+	for i < len(src) && src[i] >= '0' && src[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+// skipBlanks is inlined for the common case of no blank at all.
+func skipBlanks(src []byte, i int) int {
+	if i < len(src) && src[i] > ' ' {
+		return i
+	}
+	return skipSome(src, i)
+}
+
+func skipSome(src []byte, i int) int {
+	for i < len(src) {
+		switch src[i] {
+		case ' ', '\t', '\r', '\n':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
 }
