@@ -238,7 +238,7 @@ func TestF31HarnessInputClosed(t *testing.T) {
 		e.notDelivered(open)
 	})
 	each(t, "exits meanwhile", func(t *testing.T) {
-		for range times(20, 300) {
+		for range times(10, 300) {
 			r := start(t, setup{harness: bare(t, `{"kind":"ready"}`, `{"kind":"close_stdin"}`, delta, result, exit(0))})
 			r.accepted(protocol.RunPrepare, "")
 			r.event(protocol.EventItemDelta)

@@ -42,7 +42,7 @@ func TestMemoryOfOddLines(t *testing.T) {
 	} {
 		each(t, "events, "+name, func(t *testing.T) {
 			s := ready()
-			const n = 200
+			const n = 30
 			for range n {
 				s.event("item.delta", payload)
 			}
@@ -68,7 +68,7 @@ func TestMemoryOfLargeCommands(t *testing.T) {
 	} {
 		each(t, name, func(t *testing.T) {
 			r := start(t, setup{harness: script(t, hang), watch: true})
-			for range 12 {
+			for range 3 {
 				r.accepted(protocol.RunnerDrain, payload)
 			}
 			r.hangUp()
@@ -112,10 +112,10 @@ func TestNonBlockingFiles(t *testing.T) {
 func TestSignalAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	harness := script(t, `{"kind":"spawn_worker","escape":"double_fork","ignore_sigterm":true}`, result, turnDone)
-	for i := range times(40, 1000) {
+	for i := range times(24, 1000) {
 		r := start(t, setup{harness: harness, flags: []string{"--shutdown-grace-ms", "200"}})
 		r.beginUnread()
-		time.Sleep(time.Duration(i%40) * 2 * time.Millisecond) // spreads the moments
+		time.Sleep(time.Duration(i%24) * 4 * time.Millisecond) // spreads the moments
 		_ = r.cmd.Process.Signal(syscall.SIGTERM)              // it may have ended
 		<-r.exited
 		if ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {

@@ -272,11 +272,11 @@ func (r *run) event(t protocol.EventType) *protocol.Event {
 func (r *run) answers(id string, n int) []protocol.Receipt {
 	r.t.Helper()
 	var got []protocol.Receipt
+	at := 0
 	r.until(fmt.Sprintf("receipt %d of %s", n, id), func() bool {
-		got = got[:0]
-		for _, m := range r.msgs {
-			if m.Receipt != nil && m.Receipt.CommandID == id {
-				got = append(got, *m.Receipt)
+		for ; at < len(r.msgs); at++ {
+			if m := r.msgs[at].Receipt; m != nil && m.CommandID == id {
+				got = append(got, *m)
 			}
 		}
 		return len(got) >= n

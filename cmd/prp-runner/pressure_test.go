@@ -116,7 +116,7 @@ func TestF05StdinNeverRead(t *testing.T) {
 					t.Fatal("300 commands of 60 kB were accepted and nothing was read")
 				}
 			}
-			for range 200 {
+			for range 40 {
 				r.rejected(protocol.TurnSteer, fmt.Sprintf(`{"text":%q}`, text), protocol.CodeHarnessBackpressure)
 			}
 			r.accepted(protocol.RunnerDrain, "")
