@@ -129,6 +129,61 @@ func TestCommandIsCheckedBeforeItIsSent(t *testing.T) {
 	}
 }
 
+// awaitReceipt follows the stream until a receipt for the id comes.
+func awaitReceipt(t *testing.T, c *Client, id string) protocol.Receipt {
+	t.Helper()
+	for m, err := range c.Messages(testContext(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Kind == protocol.KindReceipt && m.Receipt.CommandID == id {
+			return *m.Receipt
+		}
+	}
+	t.Fatalf("the run ended without a receipt for %q", id)
+	return protocol.Receipt{}
+}
+
+// A line that is sent as it is has its receipt in the stream, and the numbers
+// of the commands after it go on behind what the runner took.
+func TestSendLine(t *testing.T) {
+	c := startFake(t, Config{})
+	line := func(id string, payload string) func(int64) []byte {
+		return func(next int64) []byte {
+			return fmt.Appendf(nil, `{"schema":"prp.command.v1","commandId":%q,"controllerSeq":%d,"type":"runner.drain",`+
+				`"issuedAt":"2026-01-01T00:00:00Z","payload":%s}`, id, next, payload)
+		}
+	}
+	if err := order(t, c, orders{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		id, payload string
+		seq         int64
+	}{
+		{"taken", `{}`, 2},
+		{"refused", `{"Reject":"turn_active"}`, 3},                       // uses its number up
+		{"not even read", `{"Reject":"invalid_command","Keep":true}`, 4}, // does not
+	} {
+		if err := c.SendLine(testContext(t), line(tt.id, tt.payload)); err != nil {
+			t.Fatal(err)
+		}
+		if r := awaitReceipt(t, c, tt.id); r.ControllerSeq != tt.seq {
+			t.Errorf("line %d: got %+v, want the number %d", i, r, tt.seq)
+		}
+	}
+	if r, err := c.Send(testContext(t), Command{Type: protocol.RunnerDrain}); err != nil || r.ControllerSeq != 4 {
+		t.Errorf("a command after the lines: got %+v, %v; want the number 4", r, err)
+	}
+	if err := c.SendLine(testContext(t), func(int64) []byte { return []byte("{}\n{}") }); err == nil {
+		t.Error("two lines were taken for one")
+	}
+	c.Close()
+	if err := c.SendLine(testContext(t), line("late", "{}")); !errors.Is(err, ErrClosed) && !errors.Is(err, ErrRunnerGone) {
+		t.Errorf("a line after Close: got %v", err)
+	}
+}
+
 func TestRunnerGone(t *testing.T) {
 	c := startFake(t, Config{})
 	status := 3

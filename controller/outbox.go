@@ -58,6 +58,7 @@ func consumes(code protocol.Code) bool {
 func (o *outbox) answer(r protocol.Receipt) {
 	p := o.pending[r.CommandID]
 	if p == nil {
+		o.skip(r)
 		return
 	}
 	delete(o.pending, r.CommandID)
@@ -70,6 +71,21 @@ func (o *outbox) answer(r protocol.Receipt) {
 		}
 	}
 	close(p.done)
+}
+
+// skip moves the numbering past the number that a line of [Client.SendLine]
+// has used up.
+func (o *outbox) skip(r protocol.Receipt) {
+	if r.Status == protocol.ReceiptDuplicate || r.Status == protocol.ReceiptRejected && !consumes(r.Code) {
+		return
+	}
+	o.next = max(o.next, r.ControllerSeq+1)
+}
+
+// hasRoom tells whether a line of n bytes can be queued now. Any one line can,
+// where nothing else waits.
+func (o *outbox) hasRoom(n int) bool {
+	return len(o.queued) == 0 || len(o.queued)+n <= maxQueuedBytes
 }
 
 // end refuses every further command.

@@ -90,7 +90,7 @@ func (c *Client) enqueue(ctx context.Context, cmd Command) (*pending, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(c.out.queued) == 0 || len(c.out.queued)+len(line) <= maxQueuedBytes {
+		if c.out.hasRoom(len(line)) {
 			return c.put(cmd, wire, line), nil
 		}
 		c.await(ctx.Done())
