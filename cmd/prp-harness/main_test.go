@@ -52,7 +52,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, status int) {
 
 func TestHelp(t *testing.T) {
 	golden := filepath.Join("testdata", "help.golden")
-	for i, args := range [][]string{{"-h"}, {"--help"}, {"help"}, {"fake", "-h"}, {"--script", "linger", "-h"}} {
+	for i, args := range [][]string{{"-h"}, {"--help"}, {"help"}, {"fake", "-h"}, {"--script", "linger", "-h"}, {"command", "-h"}} {
 		stdout, stderr, status := run(t, args...)
 		if i == 0 && *update {
 			if err := os.WriteFile(golden, []byte(stdout), 0o644); err != nil {
@@ -90,6 +90,9 @@ func TestMisuse(t *testing.T) {
 		{[]string{"--script", "/no/such/file.json"}, "/no/such/file.json: no such file"},
 		{[]string{"--script", "linger", "--delay-ms", "-1"}, "expected milliseconds from 0 to 86400000"},
 		{[]string{"--script", "linger", "--delay-ms", "soon"}, "expected milliseconds from 0 to 86400000"},
+		{[]string{"command"}, "expected a program after --, or --from-turn argv or command"},
+		{[]string{"command", "--from-turn", "stdin"}, "expected a program after --"},
+		{[]string{"command", "--from-turn", "env", "true"}, `expected names out of argv, command, stdin, timeoutMs with commas between them, got "env"`},
 		{[]string{"--script", bad}, `steps[1].milliseconds: expected an integer from 0, got "x"`},
 	}
 	for _, tt := range tests {

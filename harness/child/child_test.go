@@ -247,10 +247,19 @@ func TestTextFileBusy(t *testing.T) {
 
 func TestMirror(t *testing.T) {
 	for _, want := range []Exit{
-		{}, {Status: 1}, {Status: 137}, {Status: 255},
-		{Signal: int(syscall.SIGINT)}, {Signal: int(syscall.SIGTERM)}, {Signal: int(syscall.SIGKILL)},
-		{Signal: int(syscall.SIGHUP)}, {Signal: int(syscall.SIGABRT)}, {Signal: int(syscall.SIGSEGV)},
-		{Signal: int(syscall.SIGPIPE)}, {Signal: int(syscall.SIGQUIT)}, {Signal: int(syscall.SIGUSR1)},
+		{},
+		{Status: 1},
+		{Status: 137},
+		{Status: 255},
+		{Signal: int(syscall.SIGINT)},
+		{Signal: int(syscall.SIGTERM)},
+		{Signal: int(syscall.SIGKILL)},
+		{Signal: int(syscall.SIGHUP)},
+		{Signal: int(syscall.SIGABRT)},
+		{Signal: int(syscall.SIGSEGV)},
+		{Signal: int(syscall.SIGPIPE)},
+		{Signal: int(syscall.SIGQUIT)},
+		{Signal: int(syscall.SIGUSR1)},
 	} {
 		t.Run(want.String(), func(t *testing.T) {
 			cmd := exec.Command(os.Args[0])

@@ -20,6 +20,7 @@ const (
 	jsontext   = "github.com/go-json-experiment/json/jsontext"
 	shellwords = "github.com/mattn/go-shellwords"
 	xsys       = "golang.org/x/sys"
+	xterm      = "golang.org/x/term"
 )
 
 // rooms has a row for every package.
@@ -41,16 +42,22 @@ var rooms = map[string]room{
 	"harness/text": {},
 	// The one place that starts a program for an adapter and ends as it did.
 	"harness/child": {},
-	"scripts":       {},
+	"harness/command": {
+		own: []string{"harness", "harness/child", "harness/text", "protocol"}, third: []string{jsontext},
+	},
+	"scripts": {},
 
 	"controller": {own: []string{"protocol", "protocol/jsonl", "protocol/journal"}},
+	"controller/console": {
+		own: []string{"controller", "protocol", "protocol/jsonl", "protocol/schema"},
+	},
 
 	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
-	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys}},
+	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
 	"cmd/internal/runnercmd":        {own: []string{"protocol", "runner", "runner/process"}, third: []string{shellwords}},
-	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/fake", "protocol", "scripts"}},
+	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/arch":             {},
 }
 
@@ -107,7 +114,7 @@ func TestThreeProcesses(t *testing.T) {
 // restricted says which packages may import what starts processes or talks to
 // a network. A package stands for those below it where it ends in "/...".
 var restricted = map[string][]string{
-	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "cmd/internal/doctor"},
+	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "cmd/internal/doctor", "cmd/prp"},
 	"net":                        {"controller/..."},
 	"net/http":                   {"controller/..."},
 	"crypto/tls":                 {"controller/..."},

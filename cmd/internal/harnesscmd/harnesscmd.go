@@ -24,10 +24,12 @@ usage:
   prp-harness fake --script NAME|FILE [--delay-ms N]
   prp-harness fake --list
   prp-harness --script NAME|FILE [--delay-ms N]      the same as with "fake"
+  prp-harness command [--from-turn LIST] [--] PROGRAM [ARG...]
   prp-harness -h
 
 commands:
   fake            play a script: a stand-in for an agent
+  command         run a program: its output is the turn, its exit the result
 
 flags of fake:
   --script NAME|FILE
@@ -35,8 +37,16 @@ flags of fake:
   --delay-ms N    replace every delay of the script by N milliseconds
   --list          list the scripts that are built in
 
-exit status: that of the script; 1 where the script could not go on (stdout
-gone, stdin ended while a step waited); 2 for a wrong command line or script.
+flags of command:
+  --from-turn LIST
+                  what a turn may decide, with commas: argv or command (for the
+                  shell) instead of PROGRAM, stdin, timeoutMs; nothing otherwise
+
+exit status of fake: that of the script; 1 where the script could not go on
+(stdout gone, stdin ended while a step waited). Of command: that of the program,
+its signal too; 124 for a program that exits with 0 after its time was up, 125
+for a turn that is not allowed, 126 or 127 for a program that cannot be started.
+2 for a wrong command line or script.
 `
 
 // Main runs prp-harness with the arguments after its name and returns the exit
@@ -50,12 +60,14 @@ func Main(args []string) int {
 		return fake.WorkerMain(args[1:])
 	case first == "fake":
 		return fakeMain(args[1:], leading(args))
+	case first == "command":
+		return commandMain(args[1:])
 	case first == "help":
 		return printHelp()
 	case strings.HasPrefix(first, "-"):
 		return fakeMain(args, leading(args))
 	default:
-		return misuse(fmt.Errorf("unknown command %q%s", first, near(first, []string{"fake", "help"})))
+		return misuse(fmt.Errorf("unknown command %q%s", first, near(first, []string{"fake", "command", "help"})))
 	}
 }
 

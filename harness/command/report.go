@@ -1,0 +1,159 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"prp/harness/child"
+	"prp/harness/text"
+	"prp/protocol"
+)
+
+// itemID is the one item of a run.
+const itemID = "item_command"
+
+// itemKind is its kind.
+const itemKind = "command"
+
+// provenance says who claims a result: the adapter, not the program.
+const provenance = "adapter:command"
+
+// fields builds a JSON object, member by member. Empty texts are left out.
+type fields struct{ buf []byte }
+
+func newFields() *fields { return &fields{} }
+
+func (f *fields) name(name string) {
+	if len(f.buf) > 0 {
+		f.buf = append(f.buf, ',')
+	}
+	f.buf = append(protocol.AppendString(f.buf, name), ':')
+}
+
+func (f *fields) text(name, value string) *fields {
+	if value != "" {
+		f.name(name)
+		f.buf = protocol.AppendString(f.buf, value)
+	}
+	return f
+}
+
+func (f *fields) number(name string, value int64) *fields {
+	f.name(name)
+	f.buf = strconv.AppendInt(f.buf, value, 10)
+	return f
+}
+
+// event sends an event of the turn; false where the runner is gone.
+func (a *adapter) event(t protocol.EventType, item string, payload *fields) bool {
+	b := append([]byte(`{"eventType":`), protocol.AppendString(nil, string(t))...)
+	if a.turn.id != "" && t != protocol.EventSessionClosed {
+		b = protocol.AppendString(append(b, `,"turnId":`...), a.turn.id)
+	}
+	if item != "" {
+		b = protocol.AppendString(append(b, `,"itemId":`...), item)
+	}
+	b = append(b, `,"payload":{`...)
+	if payload != nil {
+		b = append(b, payload.buf...)
+	}
+	return a.conn.Send(protocol.MessageEvent, append(b, "}}"...)) == nil
+}
+
+func (a *adapter) diagnose(code, message string) {
+	a.event(protocol.EventHarnessDiag, "", newFields().text("code", code).text("message", message))
+}
+
+// refuse ends a turn whose program did not run.
+func (a *adapter) refuse(code string, err error, exit child.Exit) child.Exit {
+	// It can quote a name that the turn gave.
+	message, _ := text.Head(err.Error(), maxLine)
+	a.diagnose(code, message)
+	a.result(protocol.DispositionYielded, "Nothing was run: "+message, exit)
+	a.event(protocol.EventTurnFailed, "", newFields().text("code", code).text("message", message))
+	a.event(protocol.EventSessionClosed, "", nil)
+	return exit
+}
+
+// report tells the end of the program: the item, the result, the turn.
+func (a *adapter) report(exit child.Exit) child.Exit {
+	if a.why == byTimeout && exit.Success() {
+		exit.Status = StatusTimedOut
+	}
+	end := newFields().text("kind", itemKind)
+	outcome(end, exit)
+	end.number("stdoutBytes", a.streams[0].bytes).number("stderrBytes", a.streams[1].bytes)
+	if n := a.streams[0].replaced + a.streams[1].replaced; n > 0 {
+		end.number("replacedBytes", n)
+	}
+	done := exit.Success() && a.why == byItself
+	item, disposition := protocol.EventItemFailed, protocol.DispositionYielded
+	if done {
+		item, disposition = protocol.EventItemCompleted, protocol.DispositionDone
+	}
+	a.event(item, itemID, end)
+	a.result(disposition, fmt.Sprintf("The command ended with %s: %s", exit, a.turn.title()), exit)
+	a.event(a.turnEnd(exit))
+	a.event(protocol.EventSessionClosed, "", nil)
+	return exit
+}
+
+func outcome(f *fields, exit child.Exit) {
+	if exit.Signal != 0 {
+		f.number("signal", int64(exit.Signal))
+	} else {
+		f.number("exitCode", int64(exit.Status))
+	}
+}
+
+// turnEnd is the event that ends the turn.
+func (a *adapter) turnEnd(exit child.Exit) (protocol.EventType, string, *fields) {
+	f := newFields()
+	outcome(f, exit)
+	switch {
+	case a.why == byInterrupt:
+		return protocol.EventTurnInterrupted, "", f.text("reason", a.reason)
+	case a.why == byCancel:
+		return protocol.EventTurnCancelled, "", f.text("reason", a.reason)
+	case a.why == byTimeout:
+		return protocol.EventTurnFailed, "", f.text("code", "timed_out").
+			text("message", fmt.Sprintf("the command did not end within %s", a.turn.timeout))
+	case exit.Success():
+		return protocol.EventTurnCompleted, "", f
+	}
+	return protocol.EventTurnFailed, "", f.text("code", "command_failed")
+}
+
+// result sends the semantic result: what the adapter can claim from an exit.
+func (a *adapter) result(disposition protocol.Disposition, summary string, exit child.Exit) {
+	f := newFields().text("kind", "process_exit").text("provenance", provenance)
+	outcome(f, exit)
+	none := []json.RawMessage{}
+	r := protocol.Result{
+		Schema:                  protocol.SchemaResult,
+		ReportedWorkDisposition: disposition,
+		Summary:                 summary,
+		CompletionClaim: protocol.CompletionClaim{
+			ContractRevision:   json.RawMessage(`"1"`),
+			ObjectiveSatisfied: disposition == protocol.DispositionDone,
+			Criteria:           none, RemainingWork: none,
+		},
+		Evidence:     []json.RawMessage{json.RawMessage("{" + string(f.buf) + "}")},
+		Verification: none, AttentionRequests: none, Artifacts: none,
+	}
+	if disposition == protocol.DispositionYielded {
+		key := a.turn.id
+		if key == "" {
+			key = itemID
+		}
+		r.Continuation = &protocol.Continuation{Kind: "run_again", Summary: summary, IdempotencyKey: key}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		a.diagnose("result_not_encoded", err.Error()) // cannot be: the raw parts are made here
+		return
+	}
+	// An error is a runner that is gone.
+	_ = a.conn.Send(protocol.MessageResult, append(append([]byte(`{"result":`), raw...), '}'))
+}
