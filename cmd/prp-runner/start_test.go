@@ -272,7 +272,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-func TestF27Ready(t *testing.T) {
+func TestF27NeverReady(t *testing.T) {
 	t.Parallel()
 	each(t, "never", func(t *testing.T) {
 		r := start(t, setup{harness: "sleep 600", flags: []string{"--ready-timeout-ms", "300"}})
@@ -323,6 +323,10 @@ func TestF27Ready(t *testing.T) {
 		r.end().reason(protocol.ReasonRunnerShutdown)
 		r.checkPeak()
 	})
+}
+
+func TestF27ReadyInTheWrongPlace(t *testing.T) {
+	t.Parallel()
 	each(t, "event before", func(t *testing.T) {
 		s := &said{}
 		r := start(t, setup{harness: s.event("item.delta", `{}`).then(t, "sleep 600")})

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"prp/protocol"
+)
+
+// What was written before the exit, and who holds the pipes after it: F2 to F4.
+
+func TestF02PipeHeld(t *testing.T) {
+	t.Parallel()
+	for _, holds := range []string{
+		`"hold_stdout":true`,
+		`"hold_stderr":true`,
+		`"hold_stdout":true,"hold_stderr":true`,
+		`"hold_stdout":true,"writes_every_ms":100`,
+	} {
+		for _, escape := range []string{"none", "setsid"} {
+			each(t, escape+" "+holds, func(t *testing.T) {
+				r := start(t, setup{
+					harness: script(t, fmt.Sprintf(`{"kind":"spawn_worker","escape":%q,"ignore_sigterm":true,%s}`, escape, holds), result, terminal, exit(0)),
+					flags:   []string{"--shutdown-grace-ms", longGrace},
+				})
+				r.begin()
+				e := r.end().reason(protocol.ReasonSuccess).code(0)
+				if e.exited.Containment.Swept == 0 {
+					t.Errorf("containment %s, want something swept", show(e.exited.Containment))
+				}
+			})
+		}
+	}
+}
+
+func TestF03ChildLeft(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{
+		harness: script(t, `{"kind":"spawn_worker"}`, result, exit(0)),
+		flags:   []string{"--shutdown-grace-ms", longGrace, "--drain-grace-ms", longGrace},
+	})
+	r.begin()
+	r.end().reason(protocol.ReasonSuccess).code(0)
+}
+
+func TestF04NothingLost(t *testing.T) {
+	s := ready()
+	for i := range 200 {
+		s.event("item.delta", fmt.Sprintf(`{"n":%d}`, i))
+	}
+	harness := s.result().terminal().cat(t)
+	once := func(t *testing.T, env ...string) {
+		r := start(t, setup{harness: harness, env: env, flags: []string{"--env-allow", "GOMAXPROCS"}})
+		r.accepted(protocol.RunPrepare, "")
+		e := r.end().reason(protocol.ReasonSuccess).code(0)
+		deltas := e.of(protocol.EventItemDelta)
+		if len(deltas) != 200 {
+			t.Fatalf("%d events of 200 arrived", len(deltas))
+		}
+		for i, ev := range deltas {
+			if want := fmt.Sprintf(`{"n":%d}`, i); string(ev.Payload) != want {
+				t.Fatalf("event %d has payload %s, want %s", i, ev.Payload, want)
+			}
+		}
+		if !e.terminal.Reconciliation.ProposalValid {
+			t.Error("the proposal was lost")
+		}
+	}
+	const workers = 4
+	repeat := func(t *testing.T, n int, env ...string) {
+		for w := range workers {
+			each(t, fmt.Sprint(w), func(t *testing.T) {
+				for range (n + workers - 1) / workers {
+					once(t, env...)
+				}
+			})
+		}
+	}
+	t.Run("plain", func(t *testing.T) { repeat(t, times(40, 500)) })
+	t.Run("one processor", func(t *testing.T) { repeat(t, times(24, 500), "GOMAXPROCS=1") })
+	t.Run("loaded", func(t *testing.T) {
+		load(t, 4)
+		repeat(t, times(24, 500))
+	})
+	t.Run("loaded, one processor", func(t *testing.T) {
+		load(t, 4)
+		repeat(t, times(24, 500), "GOMAXPROCS=1")
+	})
+}
+
+// load keeps n processors busy until the test and its subtests end.
+func load(t *testing.T, n int) {
+	var stop atomic.Bool
+	t.Cleanup(func() { stop.Store(true) })
+	for range n {
+		go func() {
+			for !stop.Load() {
+			}
+		}()
+	}
+}
