@@ -4,8 +4,10 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"prp/protocol"
 )
@@ -100,5 +102,38 @@ func load(t *testing.T, n int) {
 			for !stop.Load() {
 			}
 		}()
+	}
+}
+
+// A process that is none of the harness's holds the pipe and writes half a
+// line: it is cut after the drain grace, and no violation of the harness.
+func TestF02HeldByAStranger(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"silent": "", "half a line": `{"schema":`, "a line": message(7, "event", `{"eventType":"item.delta"}`) + "\n"} {
+		each(t, name, func(t *testing.T) {
+			r := start(t, setup{
+				harness: script(t, result, delta, `{"kind":"await_command","command_type":"session.close"}`, exit(0)),
+				flags:   []string{"--drain-grace-ms", "1500"},
+			})
+			r.begin()
+			r.event(protocol.EventItemDelta)
+			pid := r.leader(harnessBin)
+			held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", pid), os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			r.accepted(protocol.SessionClose, "")
+			for limit := time.Now().Add(patience); runs(pid) && time.Now().Before(limit); {
+				time.Sleep(time.Millisecond)
+			}
+			if _, err := held.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+			e := r.end().reason(protocol.ReasonSuccess).code(0)
+			if _, noted := e.diagnosed(protocol.CodeTornLine); noted != (name == "half a line") {
+				t.Errorf("torn line noted: %v", noted)
+			}
+		})
 	}
 }
