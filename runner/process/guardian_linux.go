@@ -3,6 +3,7 @@ package process
 import (
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
@@ -55,8 +56,11 @@ func serveGuardian(leafName string) int {
 		return 2
 	}
 	unix.CloseOnExec(controlFD)
-	// Every signal but SIGCHLD is blocked from before the start on: a harness
-	// of the same user could send them all. The harness gets an empty mask.
+	// A harness of the same user could send any signal. Those that Go lets a
+	// program block are blocked from before the start on; those that it does
+	// not, and that end a program, are caught and forgotten. The harness gets
+	// an empty mask, and exec resets what is caught.
+	signal.Notify(forgotten, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM)
 	undoIgnored()
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

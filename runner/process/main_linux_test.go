@@ -24,7 +24,7 @@ func times(n int) int {
 	switch {
 	case *soak:
 		return 10 * n
-	case testing.Short():
+	case testing.Short(), raceBuild:
 		return max(n/10, 1)
 	}
 	return n

@@ -40,7 +40,7 @@ type guardian struct {
 
 // startGuardian starts this program once more as a guardian, in a session of
 // its own, so that neither the terminal nor the launcher's group kill reaches
-// it, and with every signal blocked. It takes no descriptor of ours along but
+// it, and with all signals blocked. It takes no descriptor of ours along but
 // its end of the control stream.
 func startGuardian(leafName string) (*guardian, error) {
 	if !mainCalled.Load() {

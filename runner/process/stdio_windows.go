@@ -26,3 +26,6 @@ func WatchHangup(*os.File) <-chan struct{} { return make(chan struct{}) }
 
 // Buffered cannot be told here.
 func Buffered(*os.File) int { return 0 }
+
+// EnlargePipe does nothing: a pipe has the size that it was made with.
+func EnlargePipe(*os.File, int) {}

@@ -98,9 +98,16 @@ var endings = []struct {
 // TestNothingSurvives is issue "Nothing survives", point 1: every shape, every
 // ending, every combination of means.
 func TestNothingSurvives(t *testing.T) {
-	for _, m := range modes {
-		for _, s := range shapes {
-			for _, e := range endings {
+	for i, m := range modes {
+		for j, s := range shapes {
+			for k, e := range endings {
+				// Every shape meets every ending with a guardian alone;
+				// elsewhere, and with the race detector, a share of the
+				// pairs; all in a soak.
+				all := m.o == (Options{noCgroup: true}) && !raceBuild
+				if !all && (i+j+k)%len(modes) != 0 && !*soak {
+					continue
+				}
 				t.Run(m.name+"/"+s.name+"/"+e.name, func(t *testing.T) {
 					l := newLife(t)
 					r := start(t, m.o, s.argv(t, l, e.then)...)

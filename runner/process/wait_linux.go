@@ -104,7 +104,7 @@ func reapWithin(pid int, d time.Duration) bool {
 func withEmptyMask(f func()) { withMask(unix.Sigset_t{}, f) }
 
 // withFullMask runs f on a thread that blocks every signal. A Go program that
-// is started so keeps them blocked, but for SIGCHLD and what a fault raises.
+// is started so keeps those blocked that do not end it (and not SIGCHLD).
 func withFullMask(f func()) {
 	var full unix.Sigset_t
 	for i := range full.Val {
