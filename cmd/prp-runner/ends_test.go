@@ -107,7 +107,7 @@ func TestF17LastLine(t *testing.T) {
 	// passed long before the line is read.
 	each(t, "half, slow controller", func(t *testing.T) {
 		s := ready()
-		const n = 1500
+		const n = 5000
 		payload := `{"delta":"` + strings.Repeat("x", 1000) + `"}`
 		for range n {
 			s.event("item.delta", payload)
