@@ -27,7 +27,6 @@ type world struct {
 
 	started, stopping      bool
 	exited, out, err, gone bool
-	closedAt               bool // CloseHarness was ordered
 	settling               bool
 	eof                    bool
 	said                   int64
