@@ -28,7 +28,6 @@ type group struct {
 	known    map[int]link
 	exitSeen bool
 	reaped   bool
-	sweepOff bool
 }
 
 // notice is what is known of the leader's exit.
@@ -68,9 +67,6 @@ func (g *group) exited(c *Child, n notice) {
 // learn adds to known what descends from the leader or from one that is known,
 // and forgets numbers that are somebody else's by now.
 func (g *group) learn() {
-	if g.sweepOff {
-		return
-	}
 	all := listProcesses()
 	now := make(map[int]link, len(all))
 	for _, l := range all {

@@ -200,9 +200,9 @@ func TestUnkillable(t *testing.T) {
 	if took := time.Since(from); took < hardBound {
 		t.Errorf("the end came after %v, before the hard bound of %v", took, hardBound)
 	}
-	want := Survivor{PID: pid, Name: "sleep", State: "D"}
-	if len(g.Survivors) != 1 || g.Survivors[0] != want {
-		t.Errorf("survivors %+v, want %+v", g.Survivors, want)
+	if len(g.Survivors) != 1 || g.Survivors[0].PID != pid || g.Survivors[0].State != "D" ||
+		g.Survivors[0].Name != "sleep" && g.Survivors[0].Name != "sh" { // it may not have come to its exec
+		t.Errorf("survivors %+v, want the process %d in state D", g.Survivors, pid)
 	}
 	thaw()
 	for end := time.Now().Add(hang); alive(pid); time.Sleep(time.Millisecond) {

@@ -50,9 +50,9 @@ func init() {
 		"launcher": launcherRole,
 		"lazyinit": lazyInitRole,
 		"reuse":    reuseRole,
+		"pidone":   pidOneRole,
 		"chain":    chainRole,
 		"headless": headlessRole,
-		"fds":      fdsRole,
 		"burn":     burnRole,
 	}
 }
@@ -76,7 +76,7 @@ func options(list string) Options {
 }
 
 // runnerRole is a runner: OPTIONS ARGV... It says on stdout what happens, and
-// obeys "stop MILLISECONDS" and "close" on stdin. Its stdin's end means
+// obeys "stop MILLISECONDS", "tell LINE" (to the harness) and "close" on stdin. Its stdin's end means
 // nothing to it: a runner that is to die is killed.
 func runnerRole(args []string) int {
 	s, err := Open(options(args[0]))
@@ -123,6 +123,8 @@ func runnerRole(args []string) int {
 			case "stop":
 				ms, _ := strconv.Atoi(rest)
 				c.Stop(time.Duration(ms) * time.Millisecond)
+			case "tell":
+				fmt.Fprintln(c.Stdin, rest)
 			case "close":
 				fmt.Println("closed", s.Close())
 				return 0
@@ -162,9 +164,7 @@ func lazyInitRole(args []string) int {
 		return 1
 	}
 	os.Stdout.Close()
-	select {
-	case <-time.After(time.Minute):
-	}
+	time.Sleep(time.Minute) // the test ends the namespace long before
 	return 0
 }
 
@@ -204,19 +204,6 @@ func headlessRole([]string) int {
 	return 0
 }
 
-// fdsRole prints the open descriptors.
-func fdsRole([]string) int {
-	const highest = 1024
-	var open []string
-	for fd := range highest {
-		if _, _, errno := unix.RawSyscall(unix.SYS_FCNTL, uintptr(fd), unix.F_GETFD, 0); errno == 0 {
-			open = append(open, strconv.Itoa(fd))
-		}
-	}
-	fmt.Println(strings.Join(open, ","))
-	return 0
-}
-
 // burnRole uses one processor until its stdin ends.
 func burnRole([]string) int {
 	go func() {
@@ -227,6 +214,3 @@ func burnRole([]string) int {
 		_ = n
 	}
 }
-
-// reuseRole is the first process of a namespace: see TestFreedNumber.
-func reuseRole(args []string) int { return 0 }

@@ -20,8 +20,10 @@ const probeName = "prp-probe"
 func Probe() []Mean {
 	return []Mean{
 		probeCgroup(), probeGuardian(), probeSubreaper(), probePidfd(), probeProc(),
-		{Name: MeanProcessGroup, Available: true, Used: true,
-			Detail: "The harness leads a session and a process group of its own, which get SIGTERM and SIGKILL."},
+		{
+			Name: MeanProcessGroup, Available: true, Used: true,
+			Detail: "The harness leads a session and a process group of its own, which get SIGTERM and SIGKILL.",
+		},
 		probeNamespace(MeanUserNS, "user", unix.CLONE_NEWUSER,
 			"Not used: the harness would see other user numbers."),
 		probeNamespace(MeanPidNS, "pid", unix.CLONE_NEWPID,

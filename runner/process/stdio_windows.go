@@ -29,3 +29,9 @@ func Buffered(*os.File) int { return 0 }
 
 // EnlargePipe does nothing: a pipe has the size that it was made with.
 func EnlargePipe(*os.File, int) {}
+
+// ErrNotNow is what [WriteNow] returns here.
+var ErrNotNow = errors.New("the file cannot be written without blocking")
+
+// WriteNow is not possible here.
+func WriteNow(*os.File, []byte) (int, error) { return 0, ErrNotNow }

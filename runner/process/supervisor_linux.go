@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,7 @@ func Open(o Options) (*Supervisor, error) {
 			s.subreaper = true
 		}
 	}
+	wakePoller()
 	proc := openProc()
 	if proc == nil {
 		s.note("parent_links: /proc is not mounted, descendants outside the group cannot be found")
@@ -211,6 +213,26 @@ func (s *Supervisor) Close() error {
 		return nil
 	}
 	return s.guard.end()
+}
+
+// wakePoller has Go's runtime open the two descriptors of its poller now. It
+// does so at the first pipe otherwise, and ends the program where it cannot:
+// later that could be in the place of a start that fails for the same reason.
+func wakePoller() {
+	var p [2]int
+	if unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
+		return
+	}
+	defer unix.Close(p[1])
+	a, errA := unix.FcntlInt(uintptr(p[1]), unix.F_DUPFD_CLOEXEC, 0)
+	b, errB := unix.FcntlInt(uintptr(p[1]), unix.F_DUPFD_CLOEXEC, 0)
+	unix.Close(a)
+	unix.Close(b)
+	if errA != nil || errB != nil {
+		unix.Close(p[0])
+		return
+	}
+	os.NewFile(uintptr(p[0]), "poller").Close()
 }
 
 // markCloseOnExec is for kernels before 5.11.

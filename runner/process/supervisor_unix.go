@@ -11,8 +11,6 @@ import (
 
 // Supervisor is this process's part in the containment of one child.
 type Supervisor struct {
-	opts Options
-
 	mu       sync.Mutex
 	child    *Child
 	started  bool
@@ -24,13 +22,13 @@ type Supervisor struct {
 func Main() {}
 
 // Open prepares this process. It never fails.
-func Open(o Options) (*Supervisor, error) {
-	return &Supervisor{opts: o, finished: make(chan struct{})}, nil
+func Open(Options) (*Supervisor, error) {
+	return &Supervisor{finished: make(chan struct{})}, nil
 }
 
 // Means names the means that are in force, strongest first.
 func (s *Supervisor) Means() []string {
-	if canList && !s.opts.noSweep {
+	if canList {
 		return []string{MeanParentLinks, MeanProcessGroup}
 	}
 	return []string{MeanProcessGroup}
@@ -104,7 +102,7 @@ func (s *Supervisor) Close() error {
 
 // watch is the life of a child: its exit, the ladder, the sweep.
 func (s *Supervisor) watch(c *Child) {
-	g := &group{leader: c.pid, known: make(map[int]link), sweepOff: s.opts.noSweep}
+	g := &group{leader: c.pid, known: make(map[int]link)}
 	noticed := awaitExit(c.pid)
 	asked := false
 	var grace <-chan time.Time
@@ -145,10 +143,14 @@ func later(a, b time.Time) time.Time {
 // Probe tells which means of containment this host offers.
 func Probe() []Mean {
 	return []Mean{
-		{Name: MeanProcessGroup, Available: true, Used: true,
-			Detail: "The harness leads a session and a process group of its own, which get SIGTERM and SIGKILL."},
-		{Name: MeanParentLinks, Available: canList, Used: canList,
-			Detail: "Descendants outside the group are found by their parent links while their parents live."},
+		{
+			Name: MeanProcessGroup, Available: true, Used: true,
+			Detail: "The harness leads a session and a process group of its own, which get SIGTERM and SIGKILL.",
+		},
+		{
+			Name: MeanParentLinks, Available: canList, Used: canList,
+			Detail: "Descendants outside the group are found by their parent links while their parents live.",
+		},
 		{Name: MeanGuardian, Detail: "Not on this platform: nothing ends the harness when the runner is killed."},
 		{Name: MeanSubreaper, Detail: "Not on this platform: orphans go to the system's first process."},
 	}

@@ -17,8 +17,6 @@ const killedCode = 1
 
 // Supervisor is this process's part in the containment of one child.
 type Supervisor struct {
-	opts Options
-
 	mu       sync.Mutex
 	child    *Child
 	started  bool
@@ -31,8 +29,8 @@ type Supervisor struct {
 func Main() {}
 
 // Open prepares this process. It never fails.
-func Open(o Options) (*Supervisor, error) {
-	return &Supervisor{opts: o, finished: make(chan struct{})}, nil
+func Open(Options) (*Supervisor, error) {
+	return &Supervisor{finished: make(chan struct{})}, nil
 }
 
 // Means names the means that are in force, strongest first.

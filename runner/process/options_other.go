@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// Options has no switches on this platform.
+type Options struct{}
