@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -23,8 +24,11 @@ const (
 // run is the one loop: it waits for the next input, steps, performs, and hands
 // what is ready to the writer, until Finish was ordered and all is written.
 func (l *loop) run() {
-	for !l.done || len(l.out) > 0 || l.busy {
+	for {
 		l.flush()
+		if l.done && len(l.out) == 0 && !l.busy {
+			break
+		}
 		l.wait()
 	}
 	l.output.close()
@@ -161,8 +165,27 @@ func (l *loop) flush() {
 	if l.busy || len(l.out) == 0 {
 		return
 	}
+	if l.direct && !l.broken && l.writeNow() {
+		return
+	}
 	l.busy = true
 	l.out = l.output.write(l.out)
+}
+
+// writeNow writes from the loop what stdout takes without blocking: most of the
+// time all of it, which saves the way through the writer. It reports whether
+// nothing is left.
+func (l *loop) writeNow() bool {
+	n, err := process.WriteNow(l.stdout, l.out)
+	switch {
+	case errors.Is(err, process.ErrNotNow):
+		l.direct = false
+	case err != nil:
+		l.breakOutput(err.Error())
+	}
+	// What is left is short against what has gone: the pipe was filled.
+	l.out = l.out[:copy(l.out, l.out[n:])]
+	return len(l.out) == 0
 }
 
 // written takes the writer's answer.

@@ -82,6 +82,8 @@ type loop struct {
 	output  *stdoutWriter
 	harness harnessEnds
 
+	stdout  *os.File
+	direct  bool   // stdout may be written by the loop, without blocking
 	out     []byte // lines that no writer has yet
 	busy    bool   // the writer has a buffer
 	broken  bool   // stdout is gone
@@ -109,6 +111,8 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 func (l *loop) start(stdin, stdout *os.File) {
 	l.timers.init()
 	l.input = readCommands(stdin, l.cfg.CommandMaxLineBytes)
+	l.stdout = stdout
+	l.direct = l.log == nil // a journal comes first, and may take its time
 	process.EnlargePipe(stdout, pipeRoom)
 	l.output = writeStream(stdout, l.log)
 	l.hangup = process.WatchHangup(stdout)
