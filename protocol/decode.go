@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Decoder decodes the lines of one stream, one after the other. It keeps
@@ -97,9 +98,9 @@ func (d *Decoder) digest(line []byte) (Digest, error) {
 func readPrecondition(f *fields) *Precondition {
 	in := f.nested("precondition")
 	p := &Precondition{
-		RunnerState:  asWords[RunnerState](in.words("runnerState")),
-		RunState:     asWords[RunState](in.words("runState")),
-		SessionState: asWords[SessionState](in.words("sessionState")),
+		RunnerState:  states(in, "runnerState", RunnerIdle, RunnerPreparing, RunnerReady, RunnerDraining, RunnerEnding),
+		RunState:     states(in, "runState", RunQueued, RunPreparing, RunRunning, RunEnding),
+		SessionState: states(in, "sessionState", SessionNotStarted, SessionStarting, SessionRunning, SessionClosed, SessionFailed),
 	}
 	if in.has("activeTurnId") {
 		none := ""
@@ -112,13 +113,19 @@ func readPrecondition(f *fields) *Precondition {
 	return p
 }
 
-func asWords[T ~string](in []string) []T {
-	if in == nil {
+// states is an optional list of states, nil where it is absent. A word that is
+// no state is a fault: a typing error would be a condition that never holds.
+func states[T ~string](in *fields, name string, known ...T) []T {
+	words := in.words(name)
+	if words == nil {
 		return nil
 	}
-	out := make([]T, len(in))
-	for i, s := range in {
-		out[i] = T(s)
+	out := make([]T, len(words))
+	for i, word := range words {
+		out[i] = T(word)
+		if !slices.Contains(known, out[i]) {
+			in.fail(fmt.Sprintf("%s[%d]", name, i), fmt.Sprintf("one of %q", known), "another word")
+		}
 	}
 	return out
 }

@@ -117,7 +117,8 @@ const (
 )
 
 // ExitFact is how a process ended. Exactly one of ExitCode and Signal is set;
-// a death by a signal has no exit code, never 128 plus the signal.
+// a death by a signal has no exit code, never 128 plus the signal. Neither is
+// set where the exit is not known: even SIGKILL did not end the process.
 type ExitFact struct {
 	ExitCode *int `json:"exitCode"`
 	Success  bool `json:"success"`

@@ -147,6 +147,8 @@ func relations() map[string]func(*jsonschema.Schema) {
 				properties("exitCode", constant(0), "success", constant(true), "signal", null),
 				properties("exitCode", &jsonschema.Schema{Type: "integer", Minimum: "1"}, "success", constant(false), "signal", null),
 				properties("exitCode", null, "success", constant(false), "signal", number),
+				// The exit is not known where even SIGKILL did not end the process.
+				properties("exitCode", null, "success", constant(false), "signal", null),
 			}
 		},
 		"Result": func(s *jsonschema.Schema) {

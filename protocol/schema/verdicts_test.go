@@ -59,7 +59,7 @@ var samples = []sample{
 	{"command/guarded", "precondition", `{}`, good},
 	{"command/guarded", "precondition.runnerState", `"ready"`, bad},
 	{"command/guarded", "precondition.runnerState", `[1]`, bad},
-	{"command/guarded", "precondition.runState", `["runing"]`, schemaOnly}, // a state that never holds
+	{"command/guarded", "precondition.runState", `["runing"]`, bad}, // a state that never holds
 	{"command/guarded", "precondition.activeTurnId", `"turn_1"`, good},
 	{"command/guarded", "precondition.activeTurnId", `""`, bad},
 	{"command/guarded", "precondition.activeTurnId", `1`, bad},
@@ -136,7 +136,8 @@ var samples = []sample{
 	{"event/created", "payload.request.status", `"resolved"`, schemaOnly},
 	{"event/proposed", "payload.result.summary", `""`, schemaOnly},
 	{"event/exited", "payload.processExit", `{"exitCode":137,"success":false,"signal":9}`, schemaOnly},
-	{"event/exited", "payload.processExit", `{"exitCode":null,"success":false,"signal":null}`, schemaOnly},
+	{"event/exited", "payload.processExit", `{"exitCode":null,"success":false,"signal":null}`, good}, // SIGKILL did not end it
+	{"event/exited", "payload.processExit", `{"exitCode":null,"success":true,"signal":null}`, schemaOnly},
 	{"event/exited", "payload.processExit", `{"exitCode":0,"success":false,"signal":null}`, schemaOnly},
 	{"event/exited", "payload.processExit", `{"exitCode":137,"success":false,"signal":null}`, good},
 	{"event/exited", "payload.containment", ``, schemaOnly},
