@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -131,6 +132,9 @@ var smallEnvNames = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
 	"SYSTEMROOT", "USERPROFILE", "TEMP", "TMP", "PATHEXT",
 }
+
+// SmallEnvNames lists the variables that [SmallEnv] passes on by itself.
+func SmallEnvNames() []string { return slices.Clone(smallEnvNames) }
 
 // SmallEnv is the environment that a runner gets where nothing else is said:
 // those of PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, LC_CTYPE, TZ and

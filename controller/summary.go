@@ -164,27 +164,42 @@ func terminalSummary(raw json.RawMessage) string {
 		t.RunTerminalState, t.TurnTerminalState, t.ReportedWorkDisposition, t.Reconciliation.Reason)
 }
 
-// reasons says each reason of the spec's table as a sentence (spec section 5).
-var reasons = map[protocol.Reason]string{
-	protocol.ReasonTurnInterrupted:   "The turn was interrupted by the controller.",
-	protocol.ReasonRunCancelled:      "The run was cancelled by the controller.",
-	protocol.ReasonRunnerShutdown:    "The runner was told to shut down.",
-	protocol.ReasonControllerClosed:  "The controller closed the runner's stdin.",
-	protocol.ReasonRunnerTerminated:  "The runner was told to end by a signal.",
-	protocol.ReasonStartFailed:       "The harness could not be started.",
-	protocol.ReasonNotReady:          "The harness was not ready in time, or ended before it was.",
-	protocol.ReasonProtocolViolation: "The harness broke the protocol.",
-	protocol.ReasonRunTimedOut:       "The run took longer than it may.",
-	protocol.ReasonBudgetExceeded:    "The harness sent more events than it may.",
-	protocol.ReasonSuccess:           "The harness ended well and left a valid result.",
-	protocol.ReasonProcessFailed:     "The harness process failed.",
-	protocol.ReasonResultMissing:     "The harness ended well but left no valid result.",
+// reasons says each reason as a sentence, in the order of the spec's table
+// (spec section 5).
+var reasons = []struct {
+	reason protocol.Reason
+	text   string
+}{
+	{protocol.ReasonTurnInterrupted, "The turn was interrupted by the controller."},
+	{protocol.ReasonRunCancelled, "The run was cancelled by the controller."},
+	{protocol.ReasonRunnerShutdown, "The runner was told to shut down."},
+	{protocol.ReasonControllerClosed, "The controller closed the runner's stdin."},
+	{protocol.ReasonRunnerTerminated, "The runner was told to end by a signal."},
+	{protocol.ReasonStartFailed, "The harness could not be started."},
+	{protocol.ReasonNotReady, "The harness was not ready in time, or ended before it was."},
+	{protocol.ReasonProtocolViolation, "The harness broke the protocol."},
+	{protocol.ReasonRunTimedOut, "The run took longer than it may."},
+	{protocol.ReasonBudgetExceeded, "The harness sent more events than it may."},
+	{protocol.ReasonSuccess, "The harness ended well and left a valid result."},
+	{protocol.ReasonProcessFailed, "The harness process failed."},
+	{protocol.ReasonResultMissing, "The harness ended well but left no valid result."},
+}
+
+// Reasons lists every reason of a run.terminal, in the order of the spec's table.
+func Reasons() []protocol.Reason {
+	list := make([]protocol.Reason, 0, len(reasons))
+	for _, r := range reasons {
+		list = append(list, r.reason)
+	}
+	return list
 }
 
 // ReasonText says a reason as a sentence; an unknown one as it is.
 func ReasonText(r protocol.Reason) string {
-	if s, ok := reasons[r]; ok {
-		return s
+	for _, known := range reasons {
+		if known.reason == r {
+			return known.text
+		}
 	}
 	return strconv.Quote(string(r))
 }

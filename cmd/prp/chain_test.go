@@ -121,7 +121,7 @@ func TestLinger(t *testing.T) {
 // TestRejectedByTheRunner: a command that the run cannot take comes back as a
 // typed error, and the run goes on.
 func TestRejectedByTheRunner(t *testing.T) {
-	c := chain(t, "linger", nil)
+	c := chain(t, "linger", nil, "--cancel-grace-ms", "10")
 	err := c.OpenSession(t.Context())
 	var rejected *controller.RejectedError
 	if !errors.As(err, &rejected) || rejected.Code() != protocol.CodeNotPrepared {

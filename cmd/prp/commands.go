@@ -28,6 +28,8 @@ type command struct {
 	args string
 	// short is one line for the list, long the text of its help.
 	short, long string
+	// operand is what the positional arguments can be, for completion.
+	operand operand
 	// flags registers the flags on the set and returns what runs the command.
 	flags func(fs *flag.FlagSet) runFunc
 }
@@ -45,7 +47,8 @@ func misuse(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 // commands lists what a person may type, in the order of the help.
 func commands() []*command {
 	return []*command{
-		runCommand, replayCommand, validateCommand, scriptsCommand, schemaCommand, doctorCommand, helpCommand,
+		runCommand, shellCommand, replayCommand, validateCommand,
+		scriptsCommand, schemaCommand, doctorCommand, completionCommand, helpCommand,
 	}
 }
 
@@ -111,9 +114,21 @@ func (c *command) run(s *streams, args []string) int {
 		return exitOK
 	}
 	if err != nil {
-		return fail(s, c.name, misuse("%s", err))
+		return fail(s, c.name, misuse("%s%s", err, nearFlag(fs, err)))
 	}
 	return do(s, positional)
+}
+
+// nearFlag ends the message about a flag that is not known; package flag tells
+// its name in the text only.
+func nearFlag(fs *flag.FlagSet, err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return ""
+	}
+	var names []string
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+	return didYouMean("--"+strings.TrimPrefix(name, "-"), names)
 }
 
 // fail reports an error of a command and returns the status that it has.

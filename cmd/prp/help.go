@@ -3,6 +3,8 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -15,14 +17,21 @@ usage: prp COMMAND [ARGUMENTS]
 
 `)
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.short)
+		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.short)
 	}
 	b.WriteString(`
 It carries two programs inside, each with its own -h:
 
-  runner     the supervisor, as prp-runner
-  harness    the scripted harness, as prp-harness
+  runner       the supervisor, as prp-runner
+  harness      the scripted harness, as prp-harness
 
+'prp help TOPIC' tells more about:
+
+`)
+	for _, t := range topics() {
+		fmt.Fprintf(&b, "  %-12s %s\n", t.name, t.short)
+	}
+	b.WriteString(`
 Start with:  prp run happy-path
 `)
 	return b.String()
@@ -64,14 +73,28 @@ func flagHelp(fs *flag.FlagSet) string {
 }
 
 var helpCommand = &command{
-	name: "help", args: "[COMMAND]",
-	short: "show this list, or the help of a command",
-	long:  "Shows the list of commands, or what 'prp COMMAND -h' shows.",
+	name: "help", args: "[COMMAND|TOPIC]",
+	short: "show this list, or the help of a command or a topic",
+	long: `
+Shows the list of commands and topics, or what 'prp COMMAND -h' shows, or the
+page of a topic.`,
 }
 
 func init() {
 	// Set here since the help of help needs the table of commands.
 	helpCommand.flags = func(*flag.FlagSet) runFunc { return runHelp }
+	helpCommand.operand = operand{words: helpNames}
+}
+
+// helpNames is everything that there is help for.
+func helpNames() []string {
+	names := append(commandNames(), slices.Sorted(maps.Keys(programs))...)
+	for _, t := range topics() {
+		if find(t.name) == nil {
+			names = append(names, t.name)
+		}
+	}
+	return names
 }
 
 func runHelp(s *streams, args []string) int {
@@ -80,14 +103,22 @@ func runHelp(s *streams, args []string) int {
 		fmt.Fprint(s.out, overview())
 		return exitOK
 	case len(args) > 1:
-		return fail(s, "help", misuse("expected at most one command, got %d", len(args)))
+		return fail(s, "help", misuse("expected at most one command or topic, got %d", len(args)))
 	case programs[args[0]] != nil:
 		return programs[args[0]]([]string{"-h"})
 	}
-	c := find(args[0])
-	if c == nil {
-		return fail(s, "help", misuse("expected a command, got %q%s", args[0], didYouMean(args[0], commandNames())))
+	var pages []string // a command and a topic may have the same name
+	if c := find(args[0]); c != nil {
+		pages = append(pages, c.help())
 	}
-	fmt.Fprint(s.out, c.help())
+	for _, t := range topics() {
+		if t.name == args[0] {
+			pages = append(pages, t.page())
+		}
+	}
+	if len(pages) == 0 {
+		return fail(s, "help", misuse("expected a command or a topic, got %q%s", args[0], didYouMean(args[0], helpNames())))
+	}
+	fmt.Fprint(s.out, strings.Join(pages, "\n"))
 	return exitOK
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var scriptsCommand = &command{
-	name: "scripts", args: "[NAME]",
+	name: "scripts", args: "[NAME]", operand: operand{words: scripts.Names},
 	short: "list the scripts, or print one",
 	long: `
 Lists the scripts that are built in, or prints one of them, to make your own
@@ -47,7 +47,7 @@ func runScripts(s *streams, args []string) int {
 }
 
 var schemaCommand = &command{
-	name: "schema", args: "[NAME]",
+	name: "schema", args: "[NAME]", operand: operand{words: schema.Names},
 	short: "list the JSON Schemas of the protocol, or print one",
 	long: `
 Lists the JSON Schemas (draft 2020-12) of everything that is said between the

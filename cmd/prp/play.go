@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"prp/controller"
@@ -29,10 +27,7 @@ type player struct {
 
 	readLines sync.Once
 	lines     chan string // what a person types, closed at its end
-	signals   int         // how many a person has sent
-	record    *os.File
-	killed    bool
-	noAnswer  error // what was said about a question without an answer
+	noAnswer  error       // what was said about a question without an answer
 }
 
 func newPlayer(s *streams, o *runOptions) *player {
@@ -53,15 +48,19 @@ func (p *player) progress() string { return p.view.progress(p.age()) }
 func (p *player) play(cfg controller.Config) int {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
+	outs := []*os.File{}
+	if p.options.json {
+		outs = append(outs, p.streams.out)
+	}
 	if p.options.record != "" {
 		f, err := os.Create(p.options.record)
 		if err != nil {
 			return fail(p.streams, "run", err)
 		}
 		defer f.Close()
-		p.record = f
+		outs = append(outs, f)
 	}
-	cfg.Tap = p.tap(stop)
+	cfg.Tap = tap(outs, stop)
 	client, err := controller.Start(ctx, cfg)
 	if err != nil {
 		return fail(p.streams, "run", err)
@@ -69,18 +68,12 @@ func (p *player) play(cfg controller.Config) int {
 	defer client.Close()
 	p.client = client
 
-	unhook := p.hookSignals()
+	keys := newInterrupts(client, p.screen.print)
+	unhook := keys.hook()
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		for m, err := range client.Messages(context.Background()) {
-			switch {
-			case err == nil:
-				p.view.message(p.age(), &m)
-			case errors.Is(err, controller.ErrLagged):
-				p.screen.print("the terminal is too slow: what comes next is not shown")
-			} // any other error is what Drive returns as well
-		}
+		p.view.follow(client, p.age)
 	}()
 	if !p.options.json {
 		p.screen.resume(p.progress)
@@ -91,125 +84,10 @@ func (p *player) play(cfg controller.Config) int {
 	stopSpin()
 	unhook()
 	p.view.end(p.age())
-	return p.status(ctx, trace, err)
+	return ending{
+		name: "run", trace: trace, err: err, cause: context.Cause(ctx), killed: keys.killed.Load(), said: p.noAnswer,
+	}.status(p.streams)
 }
-
-// tap writes the lines of the stream to where they are wanted. Where that
-// fails, the run is closed.
-func (p *player) tap(stop context.CancelCauseFunc) func([]byte) {
-	var outs []*os.File
-	if p.options.json {
-		outs = append(outs, p.streams.out)
-	}
-	if p.record != nil {
-		outs = append(outs, p.record)
-	}
-	if len(outs) == 0 {
-		return nil
-	}
-	return func(line []byte) {
-		whole := append(append(make([]byte, 0, len(line)+1), line...), '\n')
-		for _, f := range outs {
-			if _, err := f.Write(whole); err != nil {
-				stop(err)
-			}
-		}
-	}
-}
-
-// status says what went wrong beside the run, and gives the exit status.
-func (p *player) status(ctx context.Context, trace *controller.Trace, err error) int {
-	cause := context.Cause(ctx)
-	if err == nil {
-		err = cause
-	}
-	if err != nil && !p.killed && (p.noAnswer == nil || !errors.Is(err, p.noAnswer)) {
-		fail(p.streams, "run", err)
-		if trace.Stderr != "" {
-			fmt.Fprintf(p.streams.err, "the runner's stderr ends with:\n%s\n", strings.TrimSuffix(trace.Stderr, "\n"))
-		}
-	}
-	switch {
-	case cause != nil:
-		return exitFailed
-	case p.killed:
-		return exitCancelled
-	case trace.Terminal == nil:
-		return exitFailed
-	}
-	switch trace.Terminal.RunTerminalState {
-	case protocol.RunSucceeded:
-		return exitOK
-	case protocol.RunCancelled:
-		return exitCancelled
-	}
-	return exitFailed
-}
-
-// hookSignals gives Ctrl-C its three meanings until stop is called. The runner
-// is in a process group of its own and does not see it.
-func (p *player) hookSignals() (stop func()) {
-	ch := make(chan os.Signal, 8) // more than a person can mean
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			case sig := <-ch:
-				p.signals++
-				if sig != os.Interrupt && p.signals == 1 {
-					p.signals = 2 // the end was asked for, not a pause
-				}
-				p.interrupt(&wg, p.signals)
-			}
-		}
-	})
-	return func() {
-		signal.Stop(ch)
-		close(over)
-		wg.Wait()
-	}
-}
-
-// interrupt does what the n-th Ctrl-C means. It does not wait for the runner,
-// but the commands go out in the order of the keys.
-func (p *player) interrupt(wg *sync.WaitGroup, n int) {
-	switch n {
-	case 1:
-		p.screen.print("interrupting the turn; Ctrl-C again cancels the run")
-		p.order(wg, protocol.TurnInterrupt, func() {
-			p.order(wg, protocol.RunCancel, p.close) // there is no turn to interrupt
-		})
-	case 2:
-		p.screen.print("cancelling the run; Ctrl-C again kills it")
-		p.order(wg, protocol.RunCancel, p.close)
-	default:
-		p.screen.print("killing the run")
-		p.killed = true
-		wg.Go(p.client.Kill)
-	}
-}
-
-// order sends a command; where it is not taken, instead is called.
-func (p *player) order(wg *sync.WaitGroup, kind protocol.CommandType, instead func()) {
-	ctx := context.Background() // a command ends with the run at the latest
-	wait, err := p.client.Submit(ctx, controller.Command{Type: kind, Payload: map[string]string{"reason": "asked for at the terminal"}})
-	if err != nil {
-		instead()
-		return
-	}
-	wg.Go(func() {
-		if _, err := wait(ctx); err != nil {
-			instead()
-		}
-	})
-}
-
-// close ends the run by the end of the runner's stdin; it does not block.
-func (p *player) close() { go p.client.Close() }
 
 // answer answers a request of the harness. Where that cannot be done it says
 // so at once: the run is cancelled, and its end can take a moment.
@@ -224,10 +102,7 @@ func (p *player) answer(ctx context.Context, r protocol.Request) (json.RawMessag
 
 // findAnswer answers as --answer says, else by asking.
 func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMessage, error) {
-	choices := controller.Choices(r)
-	if r.Type == protocol.RequestPermission && len(choices) == 0 {
-		choices = []controller.Choice{{Key: "allow", Label: "Allow"}, {Key: "deny", Label: "Deny"}}
-	}
+	choices := choicesOf(r)
 	if value, ok := p.options.given[r.RequestID]; ok {
 		response, err := responseTo(r, choices, value)
 		if err != nil {
@@ -239,7 +114,7 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 		return nil, fmt.Errorf("the harness asks %q and nobody can answer, since stdin is no terminal: give --answer %s=VALUE",
 			r.Prompt, r.RequestID)
 	}
-	p.view.awaitQuestion(ctx, r.RequestID)
+	p.view.awaitQuestion(ctx, r.RequestID) // so that it stands below its event
 	for {
 		p.screen.ask(p.question(r, choices), "> ")
 		line, err := p.readLine(ctx)
@@ -255,6 +130,16 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 		}
 		p.screen.print(err.Error())
 	}
+}
+
+// choicesOf are the answers that a request offers; a permission without any
+// can be allowed or denied.
+func choicesOf(r protocol.Request) []controller.Choice {
+	choices := controller.Choices(r)
+	if r.Type == protocol.RequestPermission && len(choices) == 0 {
+		choices = []controller.Choice{{Key: "allow", Label: "Allow"}, {Key: "deny", Label: "Deny"}}
+	}
+	return choices
 }
 
 // question is what a person is asked.

@@ -36,11 +36,17 @@ type terminal struct {
 // so that a Ctrl-C typed there is a signal to its foreground process group.
 func atTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
-	master, slave := openPTY(t)
-	defer slave.Close()
 	cmd := exec.Command("prp", args...)
 	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.Env = append(cmd.Env, env...)
+	return seat(t, cmd)
+}
+
+// seat starts a program at a pseudo-terminal of its own.
+func seat(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
+	master, slave := openPTY(t)
+	defer slave.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -193,11 +199,15 @@ func writeScript(t *testing.T, text string) string {
 	return path
 }
 
+// soon lets a run that is cancelled end at once: the graces are not what the
+// tests here are about.
+const soon = "--cancel-grace-ms 10"
+
 // TestCtrlCTwiceCancels: the run is cancelled, as the first cause says.
 func TestCtrlCTwiceCancels(t *testing.T) {
 	record := t.TempDir() + "/trace.jsonl"
 	x := atTerminal(t, nil, "run", writeScript(t, `{"schema":"paperclip.fake_harness.script.v1","name":"deaf","steps":[
-		{"kind":"event","event_type":"item.started","item_id":"item_deaf","payload":{}},{"kind":"hang"}]}`), "--record", record)
+		{"kind":"event","event_type":"item.started","item_id":"item_deaf","payload":{}},{"kind":"hang"}]}`), "--record", record, "--runner-flags", soon)
 	x.see("item_deaf")
 	x.typeIn(ctrlC)
 	x.see("interrupting the turn")
@@ -245,7 +255,7 @@ func TestQuestionsAtTheTerminal(t *testing.T) {
 
 // TestCtrlCAtAQuestion: the turn can be interrupted while a question waits.
 func TestCtrlCAtAQuestion(t *testing.T) {
-	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0")
+	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0", "--runner-flags", soon)
 	x.see(`> $`)
 	x.typeIn(ctrlC)
 	x.see("interrupting the turn")
@@ -258,7 +268,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 
 // TestEndOfKeyboard: Ctrl-D is no answer.
 func TestEndOfKeyboard(t *testing.T) {
-	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0")
+	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0", "--runner-flags", soon)
 	x.see(`> $`)
 	x.typeIn("\x04")
 	x.see("stdin ended without an answer; cancelling the run")
@@ -271,13 +281,13 @@ func TestEndOfKeyboard(t *testing.T) {
 // takes the colours away and leaves the line.
 func TestColours(t *testing.T) {
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	x := atTerminal(t, nil, "run", "happy-path")
+	x := atTerminal(t, nil, "run", "happy-path", "--delay-ms", "30")
 	x.see("19 events")
 	x.exit()
 	if out := x.shown(); !colour.MatchString(out) || !strings.Contains(out, "turn started: Run the tests") {
 		t.Errorf("want colours and a progress line:\n%q", out)
 	}
-	x = atTerminal(t, []string{"NO_COLOR=1"}, "run", "happy-path")
+	x = atTerminal(t, []string{"NO_COLOR=1"}, "run", "happy-path", "--delay-ms", "30")
 	x.see("19 events")
 	x.exit()
 	if out := x.shown(); colour.MatchString(out) || !strings.Contains(out, spinnerPictures[0]) {

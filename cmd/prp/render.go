@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,9 +26,32 @@ type renderer struct {
 	mu       sync.Mutex
 	snapshot controller.Snapshot
 	events   int
-	grown    chan struct{} // closed when a message was shown; nil where nobody waits
+	grown    chan struct{} // closed when there is news; nil where nobody waits
+	over     bool          // nothing will be shown any more
+	// noted, where it is set, is called for each message after it was shown,
+	// with the lock held.
+	noted func(*protocol.StreamMessage)
+	// receipt, where it is set, says what a receipt means to a person; else
+	// only a rejection is shown.
+	receipt func(*protocol.Receipt) string
 	// said is the last diagnostic; a receipt often repeats it.
 	said string
+}
+
+// follow shows what a client gets until the run is over.
+func (r *renderer) follow(client *controller.Client, age func() time.Duration) {
+	for m, err := range client.Messages(context.Background()) {
+		switch {
+		case err == nil:
+			r.message(age(), &m)
+		case errors.Is(err, controller.ErrLagged):
+			r.screen.print("the terminal is too slow: what comes next is not shown")
+		} // any other error is what the end of the run says as well
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	r.wake()
 }
 
 // message shows one message that came when the run was so old.
@@ -38,32 +63,54 @@ func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
 		r.snapshot.Apply(*m.Event)
 		r.events++
 	}
+	if r.noted != nil {
+		r.noted(m)
+	}
+	r.wake()
+}
+
+// wake wakes everybody who awaits something; the lock is held.
+func (r *renderer) wake() {
 	if r.grown != nil {
 		close(r.grown)
 		r.grown = nil
 	}
 }
 
-// awaitQuestion waits until the event of a request was shown, so that the
-// question stands below it.
-func (r *renderer) awaitQuestion(ctx context.Context, id string) {
+// await blocks until test is true of what was shown so far; false is the end
+// of the stream or of ctx. The test is called with the lock held.
+func (r *renderer) await(ctx context.Context, test func(*controller.Snapshot) bool) bool {
 	for {
 		r.mu.Lock()
-		seen := slices.ContainsFunc(r.snapshot.Requests, func(q controller.RequestState) bool { return q.ID == id })
+		done, over := test(&r.snapshot), r.over
 		if r.grown == nil {
 			r.grown = make(chan struct{})
 		}
 		grown := r.grown
 		r.mu.Unlock()
-		if seen {
-			return
+		if done || over {
+			return done
 		}
 		select {
 		case <-grown:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+}
+
+// awaitQuestion waits until the event of a request was shown.
+func (r *renderer) awaitQuestion(ctx context.Context, id string) {
+	r.await(ctx, func(s *controller.Snapshot) bool {
+		return slices.ContainsFunc(s.Requests, func(q controller.RequestState) bool { return q.ID == id })
+	})
+}
+
+// state is a copy of what was shown so far.
+func (r *renderer) state() (s *controller.Snapshot, events int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.snapshot.Clone(), r.events
 }
 
 func (r *renderer) show(age time.Duration, m *protocol.StreamMessage) {
@@ -82,19 +129,46 @@ func (r *renderer) show(age time.Duration, m *protocol.StreamMessage) {
 		}
 		r.line(age, string(d.Level), look, withCode(d.Message, d.Code))
 	case protocol.KindReceipt:
-		if c := m.Receipt; c.Status == protocol.ReceiptRejected && c.Detail != r.said {
-			r.line(age, "rejected", yellow, withCode(c.Detail, c.Code))
-		}
+		r.receiptLine(age, m.Receipt)
+	}
+}
+
+func (r *renderer) receiptLine(age time.Duration, c *protocol.Receipt) {
+	switch {
+	case r.receipt != nil && c.Status != protocol.ReceiptRejected:
+		r.line(age, string(c.Status), dim, r.receipt(c))
+	case r.receipt != nil:
+		r.line(age, "rejected", yellow, r.receipt(c)+": "+withCode(c.Detail, c.Code))
+	case c.Status == protocol.ReceiptRejected && c.Detail != r.said:
+		r.line(age, "rejected", yellow, withCode(c.Detail, c.Code))
 	}
 }
 
 // withCode is a message and the stable word for it.
 func withCode(text string, code protocol.Code) string {
+	text = controller.OneLine(shortQuotes(text))
 	if code == "" {
-		return controller.OneLine(text)
+		return text
 	}
-	return controller.OneLine(text) + " (" + string(code) + ")"
+	return text + " (" + string(code) + ")"
 }
+
+// maxQuote bounds what a diagnostic quotes from outside, in characters: of a
+// PATH or a command line the beginning tells enough.
+const maxQuote = 40
+
+// shortQuotes cuts what stands in long quotes.
+func shortQuotes(text string) string {
+	return longQuote().ReplaceAllStringFunc(text, func(quote string) string {
+		return string([]rune(quote)[:maxQuote]) + `…"`
+	})
+}
+
+// longQuote is a Go string in quotes that is too long to be shown. Most runs
+// need it not, so it is made when it is needed.
+var longQuote = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(fmt.Sprintf(`"(?:[^"\\]|\\.){%d,}"`, maxQuote))
+})
 
 func (r *renderer) event(age time.Duration, e *protocol.Event) {
 	look := lookOf(e.EventType)
@@ -166,10 +240,7 @@ func (r *renderer) end(age time.Duration) {
 	if r.quiet {
 		return
 	}
-	r.mu.Lock()
-	s := r.snapshot.Clone()
-	events := r.events
-	r.mu.Unlock()
+	s, events := r.state()
 	var b strings.Builder
 	if s.Exit != nil && len(s.Exit.Logs.Lines) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", r.screen.paint(bold, "log "+tailText(&s.Exit.Logs)))

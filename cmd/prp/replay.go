@@ -20,7 +20,7 @@ import (
 const maxLine = 4 << 20
 
 var replayCommand = &command{
-	name: "replay", args: "FILE",
+	name: "replay", args: "FILE", operand: operand{files: anyFile},
 	short: "check a recorded run and show it",
 	long: `
 Reads a recorded run, a trace of 'prp run --record' or a journal of
@@ -37,7 +37,7 @@ exit status: 0 the record is valid, 1 it is not, 2 wrong command line.`,
 }
 
 var validateCommand = &command{
-	name: "validate", args: "[FILE]",
+	name: "validate", args: "[FILE]", operand: operand{files: anyFile},
 	short: "check a stream of a runner, from stdin or a file",
 	long: `
 Checks each line of a runner's stream: its form, that it belongs to the same

@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // ANSI sequences. They are written only to a terminal, colours only where
@@ -31,13 +34,18 @@ const (
 // spinnerPause is the time between two pictures of the progress line.
 const spinnerPause = 100 * time.Millisecond
 
+// pictureColumns is what the progress line needs beside its text: the picture,
+// a space, and the last column, which stays free.
+const pictureColumns = 3
+
 var spinnerPictures = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
 // screen writes lines to a person. On a terminal a progress line stands below
 // them. It is safe for use by several goroutines.
 type screen struct {
-	out      *os.File
-	terminal bool
+	out      io.Writer
+	file     *os.File // where out leads to
+	terminal bool     // there can be a progress line
 	colour   bool
 
 	mu       sync.Mutex
@@ -49,19 +57,14 @@ type screen struct {
 
 func newScreen(out *os.File) *screen {
 	terminal := isTerminal(out)
-	return &screen{out: out, terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return &screen{
+		out: out, file: out, terminal: terminal,
+		colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
 }
 
-// isTerminal tells whether a person sits at f: a character device that is not
-// the null device. No build tags are needed for that.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
-}
+// isTerminal tells whether a person sits at f.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // paint gives a text its look, where colours are wanted.
 func (s *screen) paint(look style, text string) string {
@@ -132,7 +135,11 @@ func (s *screen) show() {
 		return
 	}
 	picture := spinnerPictures[s.picture%len(spinnerPictures)]
-	fmt.Fprint(s.out, clearLine+s.paint(cyan, picture)+" "+s.paint(dim, s.progress()))
+	text := s.progress()
+	if width, _, err := term.GetSize(int(s.file.Fd())); err == nil && width > 0 {
+		text = cut(text, width-pictureColumns) // a line that wraps could not be cleared
+	}
+	fmt.Fprint(s.out, clearLine+s.paint(cyan, picture)+" "+s.paint(dim, text))
 	s.shown = true
 }
 
@@ -163,4 +170,21 @@ func (s *screen) spin() (stop func()) {
 		wg.Wait()
 		s.resume(nil)
 	}
+}
+
+// firstWide is where the scripts begin whose characters may take two columns.
+const firstWide = 0x1100
+
+// cut shortens a text to so many columns of a terminal at most.
+func cut(text string, columns int) string {
+	for i, r := range text {
+		columns--
+		if r >= firstWide {
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }
