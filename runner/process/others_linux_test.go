@@ -31,7 +31,7 @@ func TestNobodyElse(t *testing.T) {
 		}
 	}
 	eachMode(t, func(t *testing.T, o Options) {
-		for range times(20) {
+		for range times(8) {
 			l := newLife(t)
 			r := start(t, o, script(l, "setsid sleep 1000 & sleep 1000 & echo ready; read x")...)
 			r.expect(t, "ready")
