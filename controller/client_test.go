@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -352,41 +351,5 @@ func TestTapSeesEveryLine(t *testing.T) {
 	}
 	if r.Events != 4 || r.Receipts != 1 {
 		t.Errorf("got %d events and %d receipts, want 4 and 1", r.Events, r.Receipts)
-	}
-}
-
-func TestManyGoroutinesAndNoneLeft(t *testing.T) {
-	before := runtime.NumGoroutine()
-	c := startFake(t, Config{})
-	var wg, senders sync.WaitGroup
-	for range 8 {
-		senders.Go(func() {
-			for range 25 {
-				if err := order(t, c, orders{Events: 5}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		wg.Go(func() {
-			var last int64
-			for e, err := range c.Events(t.Context()) {
-				if err != nil || e.SourceSeq != last+1 {
-					t.Errorf("got event %d after %d, %v", e.SourceSeq, last, err)
-				}
-				last = e.SourceSeq
-			}
-			if last != 8*25*5+1 {
-				t.Errorf("got %d events", last)
-			}
-		})
-	}
-	senders.Wait()
-	c.Close()
-	wg.Wait()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
 	}
 }
