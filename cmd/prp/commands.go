@@ -47,7 +47,7 @@ func misuse(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 // commands lists what a person may type, in the order of the help.
 func commands() []*command {
 	return []*command{
-		runCommand, shellCommand, replayCommand, validateCommand,
+		runCommand, shellCommand, consoleCommand, replayCommand, validateCommand,
 		scriptsCommand, schemaCommand, doctorCommand, completionCommand, helpCommand,
 	}
 }

@@ -32,6 +32,7 @@ exit status: 0 the record is valid, 1 it is not, 2 wrong command line.`,
 		o := &replayOptions{}
 		fs.BoolVar(&o.snapshot, "snapshot", false, "print the state that the events give, as JSON, instead of the events")
 		fs.BoolVar(&o.follow, "follow", false, "wait for more at the end of the file, until the run's end or Ctrl-C")
+		o.page.flags(fs)
 		return o.replay
 	},
 }
@@ -55,6 +56,7 @@ exit status: 0 the stream is valid, 1 it is not, 2 wrong command line.`,
 }
 
 type replayOptions struct {
+	page pageOptions
 	snapshot, follow, pass bool
 	problems               int
 }
@@ -84,6 +86,9 @@ func each(in io.Reader, see func(line []byte, m *protocol.StreamMessage, found [
 func (o *replayOptions) replay(s *streams, args []string) int {
 	if len(args) != 1 {
 		return fail(s, "replay", misuse("expected one file, got %d", len(args)))
+	}
+	if o.page.open {
+		return o.page.show(s, args[0])
 	}
 	in, err := open(s, args[0])
 	if err != nil {
@@ -210,8 +215,12 @@ type growing struct {
 	over chan os.Signal
 }
 
-// follow makes a reader that ends at Ctrl-C.
+// follow makes a reader that ends at Ctrl-C. Only a file grows behind its end:
+// that of a pipe is the end.
 func follow(f *os.File) (in io.Reader, stop func()) {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return f, func() {}
+	}
 	g := growing{file: f, over: make(chan os.Signal, 1)}
 	signal.Notify(g.over, os.Interrupt, syscall.SIGTERM)
 	return g, func() { signal.Stop(g.over) }

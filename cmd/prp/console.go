@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"prp/controller"
+	"prp/controller/console"
+	"prp/harness/fake"
+	"prp/scripts"
+)
+
+// maxConsoleEvents bounds the events of a run that the console starts: beyond
+// it no person watches, and the page holds every one of them.
+const maxConsoleEvents = 400_000
+
+// defaultAddr takes a free port, so that two consoles never meet.
+const defaultAddr = "127.0.0.1:0"
+
+// consoleOptions are the flags of prp console.
+type consoleOptions struct {
+	addr, text, cwd string
+	harnesses       list
+	scripts         list
+	envAllow        list
+	delayMS         int
+	noOpen          bool
+}
+
+var consoleCommand = &command{
+	name: "console", args: "",
+	short: "start, watch and steer runs in a browser",
+	long: `
+Serves a page on this machine's loopback and prints its address. There you start
+runs of the built-in scripts, of script files of your own (--script) or of
+harnesses that you name here (--harness), watch them live, answer their
+questions, interrupt them, and look at those that are over.
+
+The address holds a token: whoever has it can act. Requests from anywhere but
+this machine are refused, also where --addr is a broad address.
+
+Ctrl-C ends every run and then the console; a second one kills the runs.
+
+exit status: 0 it was ended, 1 it could not serve, 2 wrong command line.
+
+  prp console
+  prp console --harness 'my-agent --stdio' --cwd ~/project`,
+	flags: func(fs *flag.FlagSet) runFunc {
+		o := &consoleOptions{}
+		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `host:port`; port 0 takes a free one")
+		fs.Var(&o.harnesses, "harness", "offer this `command` as a harness (shell words, no shell); may be repeated")
+		fs.Var(&o.scripts, "script", "offer the script in `file`; may be repeated")
+		fs.Var(&o.envAllow, "env-allow", "let harnesses see the environment variable `name`; may be repeated")
+		fs.StringVar(&o.text, "text", "Do what there is to do.", "the `text` that is proposed for a turn")
+		fs.StringVar(&o.cwd, "cwd", "", "working `directory` of the harnesses")
+		fs.IntVar(&o.delayMS, "delay-ms", -1, "replace every delay of the scripts by this `number` of milliseconds")
+		fs.BoolVar(&o.noOpen, "no-open", false, "do not open a browser")
+		return o.run
+	},
+}
+
+func (o *consoleOptions) run(s *streams, args []string) int {
+	if len(args) > 0 {
+		return fail(s, "console", misuse("expected no arguments, got %q", args))
+	}
+	choices, err := o.choices()
+	if err != nil {
+		return fail(s, "console", err)
+	}
+	server, err := console.New(console.Config{Choices: choices, Start: o.start, Text: o.text})
+	if err != nil {
+		return fail(s, "console", err)
+	}
+	return serveConsole(s, "console", server, o.addr, "", !o.noOpen)
+}
+
+// choices are what the page can start. Everything is checked here, so that a
+// mistake is shown before a browser is.
+func (o *consoleOptions) choices() ([]console.Choice, error) {
+	var choices []console.Choice
+	for _, name := range scripts.Names() {
+		text, err := scripts.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		script, err := fake.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		choices = append(choices, console.Choice{Kind: console.KindScript, Name: name, Description: script.Description})
+	}
+	for _, file := range o.scripts {
+		script, err := fake.Load(file)
+		if err != nil {
+			return nil, misuse("--script: %s", err)
+		}
+		path, err := filepath.Abs(file) // the harness has another working directory
+		if err != nil {
+			return nil, err
+		}
+		choices = append(choices, console.Choice{Kind: console.KindScript, Name: path, Description: script.Description})
+	}
+	for _, line := range o.harnesses {
+		c := console.Choice{Kind: console.KindHarness, Name: line, Description: "a harness of yours"}
+		if _, err := o.target(c); err != nil {
+			return nil, err
+		}
+		choices = append(choices, c)
+	}
+	return choices, nil
+}
+
+// target is what a choice stands for.
+func (o *consoleOptions) target(c console.Choice) (*target, error) {
+	t := &target{cwd: o.cwd, envAllow: o.envAllow, delayMS: -1}
+	t.runnerFlags = "--max-events " + strconv.Itoa(maxConsoleEvents)
+	if c.Kind == console.KindHarness {
+		t.harness = c.Name
+		return t, t.check(nil)
+	}
+	t.delayMS = o.delayMS
+	return t, t.check([]string{c.Name})
+}
+
+// start is the runner for a choice.
+func (o *consoleOptions) start(c console.Choice) (controller.Config, error) {
+	t, err := o.target(c)
+	if err != nil {
+		return controller.Config{}, err
+	}
+	return t.config()
+}
+
+// serveConsole serves until Ctrl-C or SIGTERM; a second one kills the runs.
+func serveConsole(s *streams, name string, server *console.Server, addr, fragment string, open bool) int {
+	url, err := server.Listen(addr)
+	if err != nil {
+		return fail(s, name, err)
+	}
+	url += fragment
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	ch := make(chan os.Signal, 8) // more than a person can mean
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(ch)
+	go func() {
+		<-ch
+		fmt.Fprintf(s.err, "prp %s: ending the runs; Ctrl-C again kills them\n", name)
+		end()
+		<-ch
+		server.Kill()
+	}()
+	fmt.Fprintln(s.out, url)
+	if open {
+		defer openBrowser(s, name, url)()
+	}
+	if err := server.Serve(ctx); err != nil {
+		return fail(s, name, err)
+	}
+	return exitOK
+}
+
+// openBrowser asks the desktop to open the page; the result takes back what
+// that needed. Where there is no desktop, the printed address has to do. The
+// address is a secret and every user of the machine sees the arguments of a
+// process: the browser gets it from a file that only its user may read.
+func openBrowser(s *streams, name, url string) (tidy func()) {
+	opener := "xdg-open"
+	switch {
+	case runtime.GOOS == "darwin":
+		opener = "open"
+	case runtime.GOOS == "windows":
+		opener = "explorer"
+	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
+		return func() {}
+	}
+	dir, err := os.MkdirTemp("", "prp-console-") // for its owner alone
+	if err != nil {
+		fmt.Fprintf(s.err, "prp %s: open a browser: %s\n", name, err)
+		return func() {}
+	}
+	tidy = func() { os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	text := fmt.Sprintf("<!doctype html><meta charset=utf-8><title>prp console</title><meta http-equiv=refresh content=\"0;url=%s\">\n", url)
+	if err = os.WriteFile(file, []byte(text), 0o600); err == nil {
+		run := exec.Command(opener, file)
+		if err = run.Start(); err == nil {
+			go run.Wait()
+			return tidy
+		}
+	}
+	if !errors.Is(err, exec.ErrNotFound) {
+		fmt.Fprintf(s.err, "prp %s: open a browser: %s\n", name, err)
+	}
+	return tidy
+}
+
+// pageOptions are the flags of prp replay that show a recorded run in a page.
+type pageOptions struct {
+	open, noOpen bool
+	addr         string
+}
+
+func (o *pageOptions) flags(fs *flag.FlagSet) {
+	fs.BoolVar(&o.open, "open", false, "show the run in a browser, in the page of prp console")
+	fs.StringVar(&o.addr, "addr", defaultAddr, "with --open, listen on `host:port`")
+	fs.BoolVar(&o.noOpen, "no-open", false, "with --open, print the address and do not open a browser")
+}
+
+// show shows a recorded run in the page, until Ctrl-C.
+func (o *pageOptions) show(s *streams, file string) int {
+	in, err := open(s, file)
+	if err != nil {
+		return fail(s, "replay", err)
+	}
+	defer in.Close()
+	server, err := console.New(console.Config{HistoryBytes: maxRecorded})
+	if err != nil {
+		return fail(s, "replay", err)
+	}
+	fragment, err := server.Load(filepath.Base(file), in)
+	if err != nil {
+		return fail(s, "replay", err)
+	}
+	return serveConsole(s, "replay", server, o.addr, fragment, !o.noOpen)
+}
+
+// maxRecorded bounds what is kept of a recorded run, in bytes.
+const maxRecorded = 512 << 20
