@@ -52,7 +52,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, status int) {
 
 func TestHelp(t *testing.T) {
 	golden := filepath.Join("testdata", "help.golden")
-	for i, args := range [][]string{{"-h"}, {"--help"}, {"help"}, {"fake", "-h"}, {"--script", "linger", "-h"}, {"command", "-h"}} {
+	for i, args := range [][]string{{"-h"}, {"--help"}, {"help"}, {"fake", "-h"}, {"--script", "linger", "-h"}, {"command", "-h"}, {"acp", "-h"}} {
 		stdout, stderr, status := run(t, args...)
 		if i == 0 && *update {
 			if err := os.WriteFile(golden, []byte(stdout), 0o644); err != nil {
@@ -93,6 +93,12 @@ func TestMisuse(t *testing.T) {
 		{[]string{"command"}, "expected a program after --, or --from-turn argv or command"},
 		{[]string{"command", "--from-turn", "stdin"}, "expected a program after --"},
 		{[]string{"command", "--from-turn", "env", "true"}, `expected names out of argv, command, stdin, timeoutMs with commas between them, got "env"`},
+		{[]string{"acp"}, "expected an agent after --, or --preset NAME"},
+		{[]string{"acp", "--preset", "cluade"}, `did you mean "claude"?`},
+		{[]string{"acp", "--permissions", "yes", "x"}, `expected one of ask, allow, deny, allow-reads, got "yes"`},
+		{[]string{"acp", "--env-allow", "A=b", "x"}, "expected the name of a variable, without a value"},
+		{[]string{"acp", "--turn-idle-ms", "-1", "x"}, "expected milliseconds from 0 (never)"},
+		{[]string{"acp", "--agent-max-line-bytes", "33554433", "x"}, "expected bytes from 1024 to 33554432"},
 		{[]string{"--script", bad}, `steps[1].milliseconds: expected an integer from 0, got "x"`},
 	}
 	for _, tt := range tests {

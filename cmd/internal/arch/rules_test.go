@@ -45,7 +45,10 @@ var rooms = map[string]room{
 	"harness/command": {
 		own: []string{"harness", "harness/child", "harness/text", "protocol"}, third: []string{jsontext},
 	},
-	"scripts": {},
+	"harness/acp": {own: []string{"harness", "harness/acp/translate", "harness/child", "protocol", "protocol/jsonl"}},
+	// Pure: see TestPureCore.
+	"harness/acp/translate": {own: []string{"harness/text", "protocol"}, third: []string{jsontext}},
+	"scripts":               {},
 
 	"controller": {own: []string{"protocol", "protocol/jsonl", "protocol/journal"}},
 	"controller/console": {
@@ -57,7 +60,7 @@ var rooms = map[string]room{
 	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
 	"cmd/internal/runnercmd":        {own: []string{"protocol", "runner", "runner/process"}, third: []string{shellwords}},
-	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
+	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/arch":             {},
 }
 
@@ -172,7 +175,7 @@ func TestPureCore(t *testing.T) {
 		}
 	})
 	each(t, func(s source) {
-		if s.test || s.pkg != "runner/lifecycle" && s.pkg != "protocol" {
+		if s.test || s.pkg != "runner/lifecycle" && s.pkg != "protocol" && s.pkg != "harness/acp/translate" {
 			return
 		}
 		used := s.uses("time")

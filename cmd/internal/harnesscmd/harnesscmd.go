@@ -25,11 +25,14 @@ usage:
   prp-harness fake --list
   prp-harness --script NAME|FILE [--delay-ms N]      the same as with "fake"
   prp-harness command [--from-turn LIST] [--] PROGRAM [ARG...]
+  prp-harness acp [FLAGS] [--] AGENT [ARG...]
+  prp-harness acp [FLAGS] --preset NAME
   prp-harness -h
 
 commands:
   fake            play a script: a stand-in for an agent
   command         run a program: its output is the turn, its exit the result
+  acp             run an agent that speaks the Agent Client Protocol, version 1
 
 flags of fake:
   --script NAME|FILE
@@ -42,11 +45,31 @@ flags of command:
                   what a turn may decide, with commas: argv or command (for the
                   shell) instead of PROGRAM, stdin, timeoutMs; nothing otherwise
 
+flags of acp:
+  --preset NAME   claude, codex, gemini, opencode, qwen: how the agent is started
+                  and which variables it may see; AGENT replaces the start
+  --permissions ask|allow|deny|allow-reads
+                  who decides when the agent asks: the controller (the default),
+                  always once, never, or once for what only reads and else the
+                  controller; what was decided here is an event
+  --env-allow NAME
+                  let the agent see the variable NAME; may be repeated
+  --home DIR      use DIR as the agent's home and keep it; else there is a
+                  private one for this run, which is removed
+  --auth METHOD   how to authenticate where the agent asks for it
+  --turn-timeout-ms N
+                  end a turn after N milliseconds; 0, the default, is never
+  --turn-idle-ms N
+                  end a turn in which the agent is silent for N milliseconds
+  --agent-max-line-bytes N
+                  bound of a line of the agent (8388608, at most 33554432)
+
 exit status of fake: that of the script; 1 where the script could not go on
 (stdout gone, stdin ended while a step waited). Of command: that of the program,
 its signal too; 124 for a program that exits with 0 after its time was up, 125
 for a turn that is not allowed, 126 or 127 for a program that cannot be started.
-2 for a wrong command line or script.
+Of acp: that of the agent, its signal too, unless the adapter had to end it; 1
+where that were 0 but the last turn failed. 2 for a wrong command line or script.
 `
 
 // Main runs prp-harness with the arguments after its name and returns the exit
@@ -62,12 +85,14 @@ func Main(args []string) int {
 		return fakeMain(args[1:], leading(args))
 	case first == "command":
 		return commandMain(args[1:])
+	case first == "acp":
+		return acpMain(args[1:])
 	case first == "help":
 		return printHelp()
 	case strings.HasPrefix(first, "-"):
 		return fakeMain(args, leading(args))
 	default:
-		return misuse(fmt.Errorf("unknown command %q%s", first, near(first, []string{"fake", "command", "help"})))
+		return misuse(fmt.Errorf("unknown command %q%s", first, near(first, []string{"fake", "command", "acp", "help"})))
 	}
 }
 
