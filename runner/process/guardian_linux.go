@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,7 +63,7 @@ func serveGuardian(leafName string) int {
 	undoIgnored()
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	setName(guardianName)
+	os.WriteFile("/proc/self/comm", []byte(guardianName), 0) // for ps
 	g := &guarding{control: os.NewFile(controlFD, "control")}
 	defer func() { g.leaf.remove() }()
 	var err error
@@ -111,12 +110,6 @@ func (g *guarding) awaitStart() (l launch, o Options, files []int, size int, err
 	}
 	l, o, err = unpackLaunch(&unpacker{rest: body})
 	return l, o, parseRights(rights[:oobn]), size, err
-}
-
-// setName is what ps shows. The kernel keeps 15 bytes.
-func setName(name string) {
-	b := append([]byte(name), 0)
-	unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
 }
 
 // parseRights gives the descriptors that came along.
