@@ -55,25 +55,47 @@ func completionDir(t *testing.T) string {
 	return dir
 }
 
-// ask runs a shell that prints the candidates for the last word, one a line.
-func ask(t *testing.T, dir string, argv ...string) []string {
+// ask has a shell complete every command line: the script reads them from
+// stdin, and prints the candidates of each, one a line, and "==" behind them.
+func ask(t *testing.T, dir string, lines [][]string, argv ...string) [][]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "TERM=dumb"}
 	cmd.Stderr = os.Stderr
+	var in strings.Builder
+	for _, words := range lines {
+		in.WriteString(strings.Join(words, " ") + "\n")
+	}
+	cmd.Stdin = strings.NewReader(in.String())
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%q: %v", argv, err)
 	}
+	var all [][]string
 	var list []string
 	for line := range strings.Lines(string(out)) {
 		word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if word != "" && !slices.Contains(list, word) {
+		switch {
+		case word == "==":
+			slices.Sort(list)
+			all = append(all, slices.Compact(list))
+			list = nil
+		case word != "":
 			list = append(list, word)
 		}
 	}
-	slices.Sort(list)
+	if len(all) != len(lines) {
+		t.Fatalf("%d answers to %d command lines:\n%s", len(all), len(lines), out)
+	}
+	return all
+}
+
+// lines are the command lines of the cases.
+func lines() (list [][]string) {
+	for _, tt := range completionCases {
+		list = append(list, tt.words)
+	}
 	return list
 }
 
@@ -84,29 +106,31 @@ func TestBashCompletion(t *testing.T) {
 	}
 	dir := completionDir(t)
 	const script = `source bash.completion
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _prp; printf '%s\n' "${COMPREPLY[@]}"`
+while IFS= read -r line; do
+  IFS=' ' read -ra COMP_WORDS <<<"$line"
+  [[ $line == *' ' ]] && COMP_WORDS+=('')
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+  _prp
+  printf '%s\n' "${COMPREPLY[@]}" ==
+done`
+	asked := append(lines(),
+		[]string{"prp", "run", "--cwd", "=", "fol"}, // --cwd=fol comes as three words
+		[]string{"prp", "run", "note"},              // another file than a script is not offered as one
+		[]string{"prp", ""})
+	want := [][]string{}
 	for _, tt := range completionCases {
-		got := ask(t, dir, append([]string{bash, "-c", script, "bash"}, tt.words...)...)
-		want := slices.Clone(tt.want)
-		for i := range want {
-			want[i] = strings.TrimSuffix(want[i], "/") // the slash is readline's work
+		var words []string
+		for _, w := range tt.want {
+			words = append(words, strings.TrimSuffix(w, "/")) // the slash is readline's work
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.words, diff)
+		want = append(want, words)
+	}
+	want = append(want, []string{"folder"}, nil, slices.Sorted(slices.Values(append(commandNames(), "runner", "harness"))))
+	got := ask(t, dir, asked, bash, "-c", script)
+	for i := range asked {
+		if diff := cmp.Diff(want[i], got[i]); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", asked[i], diff)
 		}
-	}
-	// --flag=value comes as three words.
-	got := ask(t, dir, bash, "-c", script, "bash", "prp", "run", "--cwd", "=", "fol")
-	if diff := cmp.Diff([]string{"folder"}, got); diff != "" {
-		t.Errorf("--cwd=fol (-want +got):\n%s", diff)
-	}
-	// Another file than a script is not offered as one.
-	if got := ask(t, dir, bash, "-c", script, "bash", "prp", "run", "note"); len(got) > 0 {
-		t.Errorf("a script can be %q", got)
-	}
-	all := ask(t, dir, bash, "-c", script, "bash", "prp", "")
-	if want := slices.Sorted(slices.Values(append(commandNames(), "runner", "harness"))); !slices.Equal(all, want) {
-		t.Errorf("the commands are %q, want %q", all, want)
 	}
 }
 
@@ -115,10 +139,10 @@ func TestFishCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("fish is not installed: its completion is not tried out")
 	}
-	dir := completionDir(t)
-	for _, tt := range completionCases {
-		got := ask(t, dir, fish, "--no-config", "-c", "source fish.completion; complete -C '"+strings.Join(tt.words, " ")+"'")
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+	got := ask(t, completionDir(t), lines(), fish, "--no-config", "-c",
+		"source fish.completion; while read -l line; complete -C $line; echo ==; end")
+	for i, tt := range completionCases {
+		if diff := cmp.Diff(tt.want, got[i]); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.words, diff)
 		}
 	}

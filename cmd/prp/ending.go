@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"prp/controller"
@@ -13,7 +13,7 @@ import (
 
 // tap writes the lines of a stream to where they are wanted. Where that fails,
 // the run is closed.
-func tap(outs []*os.File, stop context.CancelCauseFunc) func([]byte) {
+func tap(outs []io.Writer, stop context.CancelCauseFunc) func([]byte) {
 	if len(outs) == 0 {
 		return nil
 	}

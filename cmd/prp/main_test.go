@@ -43,6 +43,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(scriptPatience),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", os.Getenv("GORACE")) // a program that has it starts once
+			return nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"stream": cmdStream,
 		},
@@ -86,7 +90,7 @@ func chain(t *testing.T, script string, tap func([]byte), flags ...string) *cont
 	t.Helper()
 	argv := append([]string{"prp-runner", "--harness", "prp-harness fake --script " + script + " --delay-ms 0"}, flags...)
 	c, err := controller.Start(t.Context(), controller.Config{
-		Argv: argv, Tap: tap,
+		Argv: argv, Tap: tap, EnvAllow: []string{"GORACE"},
 		RunID: "run_1", SessionID: "session_1", RunnerID: "runner_1",
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func (p *player) progress() string { return p.view.progress(p.age()) }
 func (p *player) play(cfg controller.Config) int {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
-	outs := []*os.File{}
+	outs := []io.Writer{}
 	if p.options.json {
 		outs = append(outs, p.streams.out)
 	}

@@ -26,8 +26,10 @@ type renderer struct {
 	mu       sync.Mutex
 	snapshot controller.Snapshot
 	events   int
-	grown    chan struct{} // closed when there is news; nil where nobody waits
-	over     bool          // nothing will be shown any more
+	// itemsDone counts the items that have ended.
+	itemsDone int
+	grown     chan struct{} // closed when there is news; nil where nobody waits
+	over      bool          // nothing will be shown any more
 	// noted, where it is set, is called for each message after it was shown,
 	// with the lock held.
 	noted func(*protocol.StreamMessage)
@@ -62,6 +64,9 @@ func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
 	if m.Kind == protocol.KindEvent {
 		r.snapshot.Apply(*m.Event)
 		r.events++
+		if t := m.Event.EventType; t == protocol.EventItemCompleted || t == protocol.EventItemFailed {
+			r.itemsDone++
+		}
 	}
 	if r.noted != nil {
 		r.noted(m)
@@ -218,6 +223,10 @@ func lookOf(t protocol.EventType) style {
 	return cyan
 }
 
+// underWay is how many of the last items are looked at for one that is under
+// way: the line is drawn often, and a run can have very many.
+const underWay = 64
+
 // progress is the text of the progress line.
 func (r *renderer) progress(age time.Duration) string {
 	r.mu.Lock()
@@ -226,13 +235,18 @@ func (r *renderer) progress(age time.Duration) string {
 	if n := len(r.snapshot.Turns); n > 0 {
 		state = "turn " + r.snapshot.Turns[n-1].State
 	}
-	for i := len(r.snapshot.Items) - 1; i >= 0; i-- {
-		if item := r.snapshot.Items[i]; item.Status == "started" {
-			state += ": " + item.Title
+	items := r.snapshot.Items
+	for i := len(items) - 1; i >= max(0, len(items)-underWay); i-- {
+		if items[i].Status == "started" {
+			state += ": " + items[i].Title
 			break
 		}
 	}
-	return fmt.Sprintf("%.1fs  %s  %s", age.Seconds(), countOf(r.events, "event"), controller.OneLine(strings.ReplaceAll(state, "_", " ")))
+	counts := countOf(r.events, "event")
+	if n := len(items); n > 0 {
+		counts += fmt.Sprintf(", %d of %s done", r.itemsDone, countOf(n, "item"))
+	}
+	return fmt.Sprintf("%.1fs  %s  %s", age.Seconds(), counts, controller.OneLine(words(state)))
 }
 
 // end shows the log tail, the result, the terminal and the summary line.
@@ -286,11 +300,18 @@ func summaryLine(s *controller.Snapshot, events int, age time.Duration) string {
 		parts = append(parts, "run "+string(t.RunTerminalState), "turn "+string(t.TurnTerminalState),
 			"work "+string(t.ReportedWorkDisposition), "reason "+string(t.Reconciliation.Reason))
 	}
-	parts = append(parts, "session "+string(s.Session), countOf(events, "event"), fmt.Sprintf("%.2fs", age.Seconds()))
-	if s.Exit != nil {
+	session := s.Session
+	if session == "" {
+		session = protocol.SessionNotStarted // there was not even an event
+	}
+	parts = append(parts, "session "+string(session), countOf(events, "event"), fmt.Sprintf("%.2fs", age.Seconds()))
+	switch {
+	case s.Exit != nil:
 		parts = append(parts, "harness "+controller.ExitText(&s.Exit.ProcessExit))
-	} else {
+	case s.Terminal != nil:
 		parts = append(parts, "harness "+controller.ExitText(nil))
+	default:
+		parts = append(parts, "harness end not seen")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -56,7 +56,7 @@ exit status: 0 the stream is valid, 1 it is not, 2 wrong command line.`,
 }
 
 type replayOptions struct {
-	page pageOptions
+	page                   pageOptions
 	snapshot, follow, pass bool
 	problems               int
 }

@@ -4,7 +4,11 @@ import (
 	"flag"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
+
+// defaultText is the text of a turn where none is given.
+const defaultText = "Do what there is to do."
 
 // runOptions are the flags of prp run.
 type runOptions struct {
@@ -41,7 +45,7 @@ cancelled.
 		o := &runOptions{}
 		o.target.flags(fs)
 		fs.Var(&o.answers, "answer", "answer `id=value` for the request of that id, once per request:\nthe key of a choice, or a text")
-		fs.StringVar(&o.text, "text", "Do what there is to do.", "the `text` of the turn")
+		fs.StringVar(&o.text, "text", "", "the `text` of the turn (\""+defaultText+"\")")
 		fs.StringVar(&o.turnFile, "turn-file", "", "read the text of the turn from `file`")
 		fs.StringVar(&o.record, "record", "", "write the stream to `file`, for prp replay")
 		fs.BoolVar(&o.json, "json", false, "print the runner's stream as it is")
@@ -91,16 +95,30 @@ func (o *runOptions) readAnswers() error {
 const maxTurnText = 160 << 10
 
 func (o *runOptions) readTurn() error {
-	if o.turnFile == "" {
-		return nil
+	switch {
+	case o.turnFile != "" && o.text != "":
+		return misuse("expected --text or --turn-file, got both")
+	case o.turnFile == "":
+		if o.text == "" {
+			o.text = defaultText
+		}
+		return checkText("--text", o.text)
 	}
 	text, err := os.ReadFile(o.turnFile)
 	if err != nil {
 		return misuse("--turn-file: %s", err)
 	}
-	if len(text) > maxTurnText {
-		return misuse("--turn-file: expected at most %d bytes, got %d", maxTurnText, len(text))
-	}
 	o.text = strings.TrimSuffix(string(text), "\n")
+	return checkText("--turn-file", o.text)
+}
+
+// checkText refuses a text that no command can carry.
+func checkText(name, text string) error {
+	if len(text) > maxTurnText {
+		return misuse("%s: expected at most %d bytes, got %d", name, maxTurnText, len(text))
+	}
+	if !utf8.ValidString(text) {
+		return misuse("%s: expected UTF-8, got other bytes", name)
+	}
 	return nil
 }

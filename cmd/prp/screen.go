@@ -55,10 +55,10 @@ type screen struct {
 	prompt   string // of the question that waits for an answer
 }
 
-func newScreen(out *os.File) *screen {
-	terminal := isTerminal(out)
+func newScreen(out *output) *screen {
+	terminal := isTerminal(out.File)
 	return &screen{
-		out: out, file: out, terminal: terminal,
+		out: out, file: out.File, terminal: terminal,
 		colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}
 }
@@ -84,7 +84,7 @@ func (s *screen) print(text string) {
 }
 
 // aside writes a line to another file that may be the same terminal.
-func (s *screen) aside(out *os.File, text string) {
+func (s *screen) aside(out io.Writer, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hide()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -35,10 +36,13 @@ var shellCommand = &command{
 	long: `
 Starts a runner and sends it what you type: each command of the protocol is a
 word. What happens is shown as it comes, and every receipt too. The harness
-plays a script ('` + shellScript + `' where none is given), or is any program that speaks the
-harness protocol (--harness).
+plays a script, where none is given '` + shellScript + `', or it is any program that
+speaks the harness protocol (--harness).
 
 ` + shellTable() + `
+wait begins behind the event that the last wait has found, so that nothing that
+came meanwhile is missed.
+
 On a terminal, Tab completes, the arrow keys edit and recall what was typed.
 Ctrl-C interrupts the turn, a second one cancels the run, a third one kills it.
 Ctrl-D is quit.
@@ -112,7 +116,7 @@ func (sh *shell) play(cfg controller.Config, record string) int {
 			return fail(sh.streams, "shell", err)
 		}
 		defer f.Close()
-		cfg.Tap = tap([]*os.File{f}, stop)
+		cfg.Tap = tap([]io.Writer{f}, stop)
 	}
 	client, err := controller.Start(ctx, cfg)
 	if err != nil {
@@ -124,11 +128,12 @@ func (sh *shell) play(cfg controller.Config, record string) int {
 	sh.keys.id = func(kind protocol.CommandType) string { return sh.newID(string(kind)) }
 	sh.keys.idle = func() bool { s, _ := sh.view.state(); return !turnActive(s) }
 
+	unhook := sh.keys.hook() // before the terminal is taken over: no signal may leave it so
 	in, restore, err := sh.open()
 	if err != nil {
+		unhook()
 		return fail(sh.streams, "shell", err)
 	}
-	unhook := sh.keys.hook()
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)

@@ -30,7 +30,7 @@ const prompt = "prp> "
 // terminal back.
 func (sh *shell) open() (in <-chan inputLine, restore func(), err error) {
 	lines := make(chan inputLine, typedAhead)
-	if !sh.typed || !isTerminal(sh.streams.out) || os.Getenv("TERM") == "dumb" {
+	if !sh.typed || !isTerminal(sh.streams.out.File) || os.Getenv("TERM") == "dumb" {
 		go readPlain(sh.streams.in, lines)
 		return lines, func() {}, nil
 	}
@@ -39,7 +39,7 @@ func (sh *shell) open() (in <-chan inputLine, restore func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	keyboard := &keyboard{file: sh.streams.in, out: sh.streams.out, ctrlC: sh.ctrlC}
+	keyboard := &keyboard{file: sh.streams.in, out: sh.streams.out.File, ctrlC: sh.ctrlC}
 	editor := term.NewTerminal(keyboard, prompt)
 	editor.AutoCompleteCallback = (&completer{shell: sh, show: editor}).key
 	keyboard.resize = editor.SetSize
