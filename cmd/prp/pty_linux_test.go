@@ -63,6 +63,9 @@ func seat(t *testing.T, cmd *exec.Cmd) *terminal {
 	return x
 }
 
+// columns is how wide a terminal is.
+const columns = 80
+
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -74,12 +77,13 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 		t.Fatal(err)
 	}
 	var number int
-	var errUnlock, errNumber error
+	var errUnlock, errNumber, errSize error
 	err = conn.Control(func(fd uintptr) {
+		errSize = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24})
 		errUnlock = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
 		number, errNumber = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
 	})
-	if err = errors.Join(err, errUnlock, errNumber); err != nil {
+	if err = errors.Join(err, errUnlock, errNumber, errSize); err != nil {
 		t.Fatal(err)
 	}
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -292,5 +296,33 @@ func TestColours(t *testing.T) {
 	x.exit()
 	if out := x.shown(); colour.MatchString(out) || !strings.Contains(out, spinnerPictures[0]) {
 		t.Errorf("want a progress line without colours:\n%q", out)
+	}
+}
+
+// TestProgressFits: a progress line that wrapped could not be taken away.
+func TestProgressFits(t *testing.T) {
+	title := strings.Repeat("wide 漢字 ", 30)
+	x := atTerminal(t, []string{"NO_COLOR=1"}, "run", writeScript(t, `{"schema":"paperclip.fake_harness.script.v1","name":"wide","steps":[
+		{"kind":"event","event_type":"item.started","item_id":"item_wide","payload":{"title":"`+title+`"}},
+		{"kind":"delay","milliseconds":300}]}`))
+	x.see("The run failed")
+	x.exit()
+	drawn := regexp.MustCompile(`\r\x1b\[K([^\r\n]+)`).FindAllStringSubmatch(x.shown(), -1)
+	longest := 0
+	for _, m := range drawn {
+		if !strings.Contains(m[1], "turn started: wide") {
+			continue
+		}
+		width := 0
+		for _, r := range m[1] {
+			width++
+			if r == '漢' || r == '字' {
+				width++
+			}
+		}
+		longest = max(longest, width)
+	}
+	if longest < columns/2 || longest >= columns {
+		t.Errorf("the longest progress line has %d columns of %d", longest, columns)
 	}
 }
