@@ -103,6 +103,7 @@ func Run(o Options) child.Exit {
 		}
 		return child.Exit{Status: status}
 	}
+	o.Conversation.PID = agent.PID()
 	d := &driver{
 		options:  o,
 		conn:     harness.New(o.Stdin, o.Stdout, protocol.FamilyHarness),

@@ -61,7 +61,11 @@ var rooms = map[string]room{
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
 	"cmd/internal/runnercmd":        {own: []string{"protocol", "runner", "runner/process"}, third: []string{shellwords}},
 	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
-	"cmd/internal/arch":             {},
+	"cmd/internal/conform": {
+		own: []string{"cmd/internal/fakemodel", "controller", "harness/acp", "protocol"},
+	},
+	"cmd/internal/fakemodel": {},
+	"cmd/internal/arch":      {},
 }
 
 func TestImports(t *testing.T) {
@@ -118,8 +122,8 @@ func TestThreeProcesses(t *testing.T) {
 // a network. A package stands for those below it where it ends in "/...".
 var restricted = map[string][]string{
 	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "cmd/internal/doctor", "cmd/prp"},
-	"net":                        {"controller/..."},
-	"net/http":                   {"controller/..."},
+	"net":                        {"controller/...", "cmd/internal/fakemodel"},
+	"net/http":                   {"controller/...", "cmd/internal/fakemodel"},
 	"crypto/tls":                 {"controller/..."},
 	"github.com/coder/websocket": {"controller/worker", "controller/connector", "controller/devserver"},
 	"flag":                       {"cmd/..."},

@@ -144,8 +144,11 @@ func (s *State) sessionAnswered(kind callKind, result object, fault *rpcError) {
 		how = "load"
 	}
 	s.phase = phaseOpen
-	s.event(t, "", "", members().short("agentSessionId", s.sessionID).text("restoredBy", how).
-		short("agent", s.agent.name))
+	f := members().short("agentSessionId", s.sessionID).text("restoredBy", how).short("agent", s.agent.name)
+	if s.cfg.PID > 0 {
+		f.number("agentPid", int64(s.cfg.PID))
+	}
+	s.event(t, "", "", f)
 	s.event(protocol.EventPhaseChanged, "", "", members().text("phase", protocol.PhaseExecuting))
 	for _, name := range []string{"modes", "models", "configOptions"} {
 		if v := result[name]; !v.isNull() {

@@ -11,6 +11,9 @@ import (
 type Config struct {
 	// Cwd is the absolute path that a session works in.
 	Cwd string
+	// PID is the agent's process id, told in the session's first event; 0 is
+	// not told.
+	PID int
 	// Version is the adapter's own, told to the agent.
 	Version string
 	// Policy decides about permissions.

@@ -1,0 +1,154 @@
+package conform
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"prp/cmd/internal/harnesscmd"
+	"prp/cmd/internal/runnercmd"
+	"prp/harness/acp"
+	"prp/runner/process"
+)
+
+// agentsDir names the folder with the agents' commands, such as node_modules/.bin;
+// without it only the agent that is built from Go is tried.
+const agentsDir = "PRP_AGENTS_BIN"
+
+// TestMain makes the test binary also the runner and the harness.
+func TestMain(m *testing.M) {
+	process.Main()
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "as-runner":
+			os.Exit(runnercmd.Main(os.Args[2:]))
+		case "as-harness":
+			os.Exit(harnesscmd.Main(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// try plays the table against an agent; every row is a subtest.
+func try(t *testing.T, agent Agent, only ...string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the cases need signals")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Cases() {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			if len(agent.Argv) > 0 {
+				t.Parallel() // the agent sleeps more than it works
+			}
+			rows, err := Run(t.Context(), Config{
+				Runner: []string{self, "as-runner"}, Harness: []string{self, "as-harness"},
+				Agent: agent, Only: []string{name},
+			})
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case len(rows) != 1:
+				t.Fatalf("%d rows", len(rows))
+			case rows[0].Status == Skipped:
+				t.Skip(rows[0].Detail)
+			case rows[0].Status != Passed:
+				t.Error(rows[0].Detail)
+			}
+			t.Log(rows[0].Took.Round(time.Millisecond), rows[0].Detail)
+		})
+	}
+}
+
+// TestGoExampleAgent tries the example agent of the protocol's Go SDK, which is
+// built from a module of its own, so that the product does not depend on it.
+func TestGoExampleAgent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the agent takes five seconds a turn")
+	}
+	bin := filepath.Join(t.TempDir(), "agent")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/coder/acp-go-sdk/example/agent")
+	build.Dir = filepath.Join("testdata", "agent-go")
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("the example agent cannot be built, which needs the Go proxy once: %v\n%s", err, out)
+	}
+	try(t, Agent{Argv: []string{bin}})
+}
+
+// TestAgents tries the agents of the presets, as far as they are installed.
+func TestAgents(t *testing.T) {
+	dir := os.Getenv(agentsDir)
+	if dir == "" {
+		t.Skipf("%s names no folder with agents", agentsDir)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, p := range acp.Presets() {
+		t.Run(p.Name, func(t *testing.T) {
+			if _, err := exec.LookPath(p.Argv[0]); err != nil {
+				t.Skipf("%s of %s is not installed", p.Argv[0], p.Package)
+			}
+			try(t, Agent{Preset: p.Name})
+		})
+	}
+}
+
+// TestBadAgent: the table tells the truth about an agent that is none.
+func TestBadAgent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the cases need signals")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Run(t.Context(), Config{
+		Runner: []string{self, "as-runner"}, Harness: []string{self, "as-harness"},
+		Agent: Agent{Argv: []string{"sh", "-c", "echo no; exit 3"}}, Only: []string{"text turn", "answer of 2 MB"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 2 || rows[0].Status != Failed || !strings.Contains(rows[0].Detail, "status 3") || rows[1].Status != Skipped {
+		t.Errorf("the rows are %+v", rows)
+	}
+	if _, err := Run(t.Context(), Config{Only: []string{"nonsense"}}); err == nil {
+		t.Error("an unknown case is played")
+	}
+}
+
+// TestProcessesAreFound shows that the search for what is left would find it.
+func TestProcessesAreFound(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	root := t.TempDir()
+	inEnv := exec.Command("sleep", "300")
+	inEnv.Env = []string{"HOME=" + filepath.Join(root, "home")}
+	inDir := exec.Command("sleep", "300")
+	inDir.Dir, inDir.Env = root, []string{}
+	for _, c := range []*exec.Cmd{inEnv, inDir} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Wait()
+		defer c.Process.Kill()
+	}
+	found := processesOf(root)
+	for _, c := range []*exec.Cmd{inEnv, inDir} {
+		if !slices.ContainsFunc(found, func(p left) bool { return p.pid == c.Process.Pid }) {
+			t.Errorf("process %d is not among %v", c.Process.Pid, found)
+		}
+	}
+}
