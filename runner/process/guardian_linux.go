@@ -186,4 +186,7 @@ func (g *guarding) attend(t *tree) {
 	result := t.run()
 	g.control.Write(packGone(result))
 	<-over
+	if t.leaf != nil {
+		removeCgroup(t.leaf.dir) // a survivor may have held it before
+	}
 }

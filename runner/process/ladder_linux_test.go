@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -146,8 +147,12 @@ func TestChildExitsWithTheLeader(t *testing.T) {
 			t.Fatalf("exit %+v, want code 0", e)
 		}
 		r.Kill()
-		if g := r.gone(t); len(g.Survivors) > 0 {
+		g := r.gone(t)
+		if len(g.Survivors) > 0 {
 			t.Fatalf("survivors %+v", g.Survivors)
+		}
+		if !o.noGuardian && !slices.Contains(g.Means, MeanGuardian) {
+			t.Fatalf("means %q, want the guardian: %q", g.Means, r.s.Notes())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,6 +52,29 @@ func TestNobodyElse(t *testing.T) {
 		r.gone(t)
 		check(t, "a take-over")
 	})
+}
+
+// TestOtherSupervisors: a sweep in this process leaves the guardian and the
+// harness of another supervisor alone, also when it pursues a chain through the
+// numbers around theirs, among them those of their threads.
+func TestOtherSupervisors(t *testing.T) {
+	for range times(10) {
+		chain := newLife(t)
+		direct := start(t, Options{noGuardian: true, noCgroup: true}, script(chain, self(t)+" role:chain & sleep 0.02; kill -9 $$")...)
+		direct.expect(t, "ready")
+		guarded := start(t, Options{noCgroup: true}, "/bin/sh", "-c", "read x; exit 42")
+		direct.exit(t)
+		direct.Kill()
+		direct.gone(t)
+		guarded.Stdin.WriteString("go on\n")
+		if e := guarded.exit(t); e != (Exit{Code: 42}) {
+			t.Fatalf("exit %+v, want code 42", e)
+		}
+		guarded.Kill()
+		if g := guarded.gone(t); !slices.Contains(g.Means, MeanGuardian) {
+			t.Fatalf("means %q, want the guardian: %q", g.Means, guarded.s.Notes())
+		}
+	}
 }
 
 // inNamespace runs a role of this binary as the first process of a new process

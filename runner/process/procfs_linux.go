@@ -17,6 +17,9 @@ type stat struct {
 	state                byte
 	threads              int
 	start                uint64 // clock ticks since boot
+	// thread says that the number is that of a thread and of no process.
+	// /proc does not list those, but opens them, and kill(2) takes them.
+	thread bool
 }
 
 // dead tells a zombie that only waits to be reaped. One whose main thread has
@@ -89,7 +92,7 @@ func (p *procfs) stat(pid int) (stat, bool) {
 // parseStat reads a line "PID (NAME) S PPID PGRP SID ...". The name may hold
 // anything, also blanks and brackets: the last bracket ends it.
 func parseStat(pid int, text []byte) (stat, bool) {
-	const threadsField, startField = 17, 19 // counted from the state on
+	const threadsField, startField, exitSignalField = 17, 19, 35 // counted from the state on
 	s := stat{pid: pid}
 	i := bytes.LastIndexByte(text, ')')
 	if i < 0 || i+2 >= len(text) {
@@ -114,6 +117,8 @@ func parseStat(pid int, text []byte) (stat, bool) {
 			s.threads = int(number(word))
 		case startField:
 			s.start = number(word)
+		case exitSignalField:
+			s.thread = string(word) == "-1" // proc_pid_stat(5); a process has one from 0 on
 			return s, true
 		}
 		rest = rest[min(end+1, len(rest)):]

@@ -275,6 +275,9 @@ func (p *proxy) takeOver(children chan os.Signal) {
 	}
 	if _, _, gone := peek(t.leader); gone {
 		t.exitSeen, t.reaped = true, true
+	} else {
+		owned.birth(func() (int, error) { return t.leader, nil })
+		defer owned.remove(t.leader)
 	}
 	// An order that the guardian had is the tree's now.
 	if _, given := t.order.until(); given {
@@ -282,6 +285,7 @@ func (p *proxy) takeOver(children chan os.Signal) {
 	}
 	means := p.s.means(t.leaf != nil, false)
 	result := t.run()
+	adoptLeaf(p.s.leafName).remove() // one that was not used, or was busy
 	result.Means = means
 	p.s.finish(p.child, result)
 }

@@ -138,7 +138,7 @@ func (t *tree) reapByScan() {
 // direct tells a child of this process that is of the tree and not the leader.
 // Until we reap it, its number is its own.
 func (t *tree) direct(s stat) bool {
-	if s.ppid != t.self || s.pid == t.leader {
+	if s.ppid != t.self || s.pid == t.leader || s.thread {
 		return false
 	}
 	if t.exclusive {

@@ -16,7 +16,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add("a b\nc)", []byte(") "))
 	f.Fuzz(func(t *testing.T, name string, raw []byte) {
 		parseStat(1, raw) // must not panic
-		line := "42 (" + name + ") Z 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 123456 999 12\n"
+		line := "42 (" + name + ") Z 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 123456 999 12 1 2 3 4 5 6 7 8 9 10 11 12 13 17 1 0\n"
 		got, ok := parseStat(42, []byte(line))
 		want := stat{pid: 42, ppid: 7, pgrp: 8, sid: 9, state: 'Z', threads: 3, start: 123456}
 		if !ok || got != want {
@@ -39,6 +39,29 @@ func TestParseStatOfThisProcess(t *testing.T) {
 	p.scan(func(s stat) { seen = seen || s.pid == os.Getpid() })
 	if !seen {
 		t.Error("a scan does not find this process")
+	}
+}
+
+// TestThreadIsNoProcess: /proc opens the number of a thread as if it were one.
+func TestThreadIsNoProcess(t *testing.T) {
+	p := openProc()
+	defer p.close()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		tid := int(number([]byte(task.Name())))
+		s, ok := p.stat(tid)
+		if !ok {
+			continue // it has ended
+		}
+		if want := tid != os.Getpid(); s.thread != want {
+			t.Errorf("%+v: thread %v, want %v", s, s.thread, want)
+		}
+	}
+	if len(tasks) < 2 {
+		t.Error("this program has one thread, so the test shows little")
 	}
 }
 
