@@ -20,7 +20,7 @@ const (
 const (
 	// defaultHistory bounds the history of a run, in bytes: 50,000 events of
 	// usual length, so that only a flood is merged.
-	defaultHistory = 32 << 20
+	defaultHistory = 48 << 20
 	// defaultWrite is how long one write to a stream client may take: a
 	// browser on the same machine that takes longer is not there any more.
 	defaultWrite = 10 * time.Second
@@ -57,7 +57,7 @@ type Config struct {
 	Text string
 
 	// HistoryBytes bounds the history of each run, in bytes of lines.
-	// Zero is 32 MiB.
+	// Zero is 48 MiB.
 	HistoryBytes int
 	// WriteTimeout bounds one write to a stream client. Zero is 10 s.
 	WriteTimeout time.Duration

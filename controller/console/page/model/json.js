@@ -11,7 +11,6 @@ export class Raw {
   }
 }
 
-const QUOTE = 34;
 const BACKSLASH = 92;
 
 /**
@@ -20,12 +19,15 @@ const BACKSLASH = 92;
  * @param {number} i
  */
 function skipString(s, i) {
-  for (i++; i < s.length; i++) {
-    const c = s.charCodeAt(i);
-    if (c === BACKSLASH) i++;
-    else if (c === QUOTE) return i + 1;
+  for (;;) {
+    const end = s.indexOf('"', i + 1);
+    if (end < 0) return s.length;
+    let before = end;
+    while (s.charCodeAt(before - 1) === BACKSLASH) before--;
+    // Backslashes in pairs stand for themselves; before the string is a quote.
+    if ((end - before) % 2 === 0) return end + 1;
+    i = end;
   }
-  return i;
 }
 
 /**
@@ -116,14 +118,17 @@ const escapes = {
 };
 
 // What Go escapes in strings: also what would end a script element.
-// eslint-disable-next-line no-control-regex
 const escaped = /["\\\u0000-\u001f<>&\u2028\u2029]/g;
+
+// The same as a test: one that remembers its place is none.
+const special = /["\\\u0000-\u001f<>&\u2028\u2029]/;
 
 /** @param {string} c */
 const escapeOne = (c) => escapes[c] ?? '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0');
 
 /** @param {string} s */
 function quote(s) {
+  if (!special.test(s)) return '"' + s + '"';
   return '"' + s.replace(escaped, escapeOne) + '"';
 }
 
@@ -184,7 +189,8 @@ export function indent(text) {
 }
 
 /**
- * A value as Go writes it: members in their order, maps sorted.
+ * A value as Go writes it: members in their order, maps sorted. The names of
+ * members, but not of maps, are plain words.
  * @param {unknown} v
  * @returns {string}
  */
@@ -198,7 +204,9 @@ export function encode(v) {
     return '{' + keys.map((k) => quote(k) + ':' + encode(v.get(k))).join(',') + '}';
   }
   if (typeof v === 'object') {
-    return '{' + Object.entries(v).map(([k, m]) => quote(k) + ':' + encode(m)).join(',') + '}';
+    let out = '';
+    for (const k in v) out += (out === '' ? '"' : ',"') + k + '":' + encode(/** @type {any} */ (v)[k]);
+    return '{' + out + '}';
   }
   return String(v);
 }

@@ -188,8 +188,24 @@ function applyGap(fold, gap) {
   for (const t of gap.text) fold.addMerged(t.turnId, t.itemId, t.text);
 }
 
-/** How many records are replayed without giving way to the page. */
-const SLICE = 2000;
+/** How long is worked without giving way to the page, in milliseconds. */
+const SLICE = 10;
+
+/**
+ * Gives way to the page when it is time. The calls in between are cheap.
+ * @param {() => Promise<unknown>} pause
+ */
+function pacer(pause) {
+  let since = performance.now();
+  return async () => {
+    if (performance.now() - since < SLICE) return;
+    await pause();
+    since = performance.now();
+  };
+}
+
+/** How many records or entries are worked on between two looks at the clock. */
+const STEP = 100;
 
 /**
  * Folds all records anew.
@@ -198,8 +214,9 @@ const SLICE = 2000;
  */
 async function replay(run, pause) {
   const fold = new Fold();
+  const pace = pacer(pause);
   for (let i = 0; i < run.records.length; i++) {
-    if (i % SLICE === SLICE - 1) await pause();
+    if (i % STEP === 0) await pace();
     const text = run.records[i];
     /** @type {StreamRecord} */
     const record = JSON.parse(text);
@@ -212,6 +229,27 @@ async function replay(run, pause) {
     if (foldable(faults)) fold.apply(e, () => payloadText(text));
   }
   return fold.snapshot;
+}
+
+/**
+ * A snapshot as JSON, in slices: its timeline may be long.
+ * @param {import('./reduce.js').Snapshot} s
+ * @param {() => Promise<unknown>} pause
+ */
+async function encodeSlowly(s, pause) {
+  const list = s.timeline;
+  if (list === null) return encode(s);
+  const pace = pacer(pause);
+  /** @type {string[]} */
+  const parts = [];
+  for (let i = 0; i < list.length; i += STEP) {
+    parts.push(list.slice(i, i + STEP).map(encode).join(','));
+    await pace();
+  }
+  // The members before and after it are written apart, in their order.
+  const names = /** @type {(keyof typeof s)[]} */ (Object.keys(s));
+  const members = names.map((name) => `"${name}":${name === 'timeline' ? `[${parts.join(',')}]` : encode(s[name])}`);
+  return `{${members.join(',')}}`;
 }
 
 /**
@@ -232,10 +270,11 @@ async function replay(run, pause) {
  * @returns {Promise<Verdict>}
  */
 export async function verify(run, serverSnapshot, pause) {
-  const live = encode(run.snapshot);
-  const again = encode(await replay(run, pause));
+  const live = await encodeSlowly(run.snapshot, pause);
+  const again = await encodeSlowly(await replay(run, pause), pause);
   const reduced = run.gaps.length > 0 || run.info?.reduced === true;
-  const [mine, theirs] = reduced ? [essence(live), essence(serverSnapshot)] : [live, serverSnapshot];
+  const mine = reduced ? essence((name) => encode(run.snapshot[name])) : live;
+  const theirs = reduced ? essence((name) => rawAt(serverSnapshot, [name])) : serverSnapshot;
   const serverEqual = mine === theirs;
   return {
     replayEqual: live === again,
@@ -245,11 +284,14 @@ export async function verify(run, serverSnapshot, pause) {
   };
 }
 
-/** The parts of a snapshot that a reduced history still tells in full. */
+/**
+ * The parts of a snapshot that a reduced history still tells in full.
+ * @type {(keyof import('./reduce.js').Snapshot)[]}
+ */
 const essential = ['runId', 'sessionId', 'phase', 'session', 'turns', 'requests', 'result', 'exit', 'terminal'];
 
-/** @param {string} snapshot */
-const essence = (snapshot) => '{' + essential.map((name) => `"${name}":${rawAt(snapshot, [name])}`).join(',') + '}';
+/** @param {(name: typeof essential[number]) => string | undefined} text */
+const essence = (text) => '{' + essential.map((name) => `"${name}":${text(name)}`).join(',') + '}';
 
 /**
  * The path of the first difference of two JSON texts.

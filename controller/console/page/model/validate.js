@@ -4,7 +4,7 @@
 // a keyword that is passed over would be a rule that nobody checks.
 
 /** @typedef {{path: string, message: string}} Fault */
-/** @typedef {(value: unknown, path: string, faults: Fault[]) => boolean} Check */
+/** @typedef {(value: unknown, path: string, faults: Fault[] | null) => boolean} Check */
 /** @typedef {boolean | {[keyword: string]: any}} Schema */
 
 /** Keywords that say nothing about a value. */
@@ -47,7 +47,7 @@ export function compile(root) {
    */
   const build = (schema) => {
     if (schema === true) return () => true;
-    if (schema === false) return (_, path, faults) => fail(faults, path, 'expected nothing here');
+    if (schema === false) return (_, path, faults) => fail(faults, path, () => 'expected nothing here');
     /** @type {Check[]} */
     const checks = [];
     for (const [keyword, argument] of Object.entries(schema)) {
@@ -67,12 +67,13 @@ export function compile(root) {
 }
 
 /**
- * @param {Fault[]} faults
+ * Tells a fault, where anybody wants to know: a condition does not.
+ * @param {Fault[] | null} faults
  * @param {string} path
- * @param {string} message
+ * @param {() => string} message
  */
 function fail(faults, path, message) {
-  faults.push({ path, message });
+  faults?.push({ path, message: message() });
   return false;
 }
 
@@ -109,7 +110,7 @@ function countCharacters(s) {
  * @param {Check} check
  * @param {unknown} value
  */
-const passes = (check, value) => check(value, '', []);
+const passes = (check, value) => check(value, '', null);
 
 /** @type {Record<string, Maker>} */
 const keywords = {
@@ -121,22 +122,22 @@ const keywords = {
     return (v, path, faults) => {
       const got = typeOf(v);
       if (types.includes(got) || (integer && Number.isInteger(v))) return true;
-      return fail(faults, path, `expected ${types.join(' or ')}, got ${show(v)}`);
+      return fail(faults, path, () => `expected ${types.join(' or ')}, got ${show(v)}`);
     };
   },
 
-  const: (want) => (v, path, faults) => v === want || fail(faults, path, `expected ${show(want)}, got ${show(v)}`),
+  const: (want) => (v, path, faults) => v === want || fail(faults, path, () => `expected ${show(want)}, got ${show(v)}`),
 
   enum: (list) => {
     const values = new Set(list);
-    return (v, path, faults) => values.has(v) || fail(faults, path, `expected one of ${list.map(show).join(', ')}, got ${show(v)}`);
+    return (v, path, faults) => values.has(v) || fail(faults, path, () => `expected one of ${list.map(show).join(', ')}, got ${show(v)}`);
   },
 
   required: (names) => (v, path, faults) => {
     if (typeOf(v) !== 'object') return true;
     let ok = true;
     for (const name of names) {
-      if (!Object.hasOwn(/** @type {object} */ (v), name)) ok = fail(faults, below(path, name), 'expected a member, got none');
+      if (!Object.hasOwn(/** @type {object} */ (v), name)) ok = fail(faults, below(path, name), () => 'expected a member, got none');
     }
     return ok;
   },
@@ -176,20 +177,20 @@ const keywords = {
   anyOf: (schemas, build) => {
     const checks = schemas.map(build);
     return (v, path, faults) =>
-      checks.some((/** @type {Check} */ c) => passes(c, v)) || fail(faults, path, `expected one of ${checks.length} forms, got ${show(v)}`);
+      checks.some((/** @type {Check} */ c) => passes(c, v)) || fail(faults, path, () => `expected one of ${checks.length} forms, got ${show(v)}`);
   },
 
   oneOf: (schemas, build) => {
     const checks = schemas.map(build);
     return (v, path, faults) => {
       const n = checks.filter((/** @type {Check} */ c) => passes(c, v)).length;
-      return n === 1 || fail(faults, path, `expected exactly one of ${checks.length} forms, got ${n}: ${show(v)}`);
+      return n === 1 || fail(faults, path, () => `expected exactly one of ${checks.length} forms, got ${n}: ${show(v)}`);
     };
   },
 
   not: (schema, build) => {
     const check = build(schema);
-    return (v, path, faults) => !passes(check, v) || fail(faults, path, `expected another value than ${show(v)}`);
+    return (v, path, faults) => !passes(check, v) || fail(faults, path, () => `expected another value than ${show(v)}`);
   },
 
   if: (condition, build, schema) => {
@@ -198,23 +199,23 @@ const keywords = {
   },
 
   minLength: (n) => (v, path, faults) =>
-    typeof v !== 'string' || v.length >= n * 2 || countCharacters(v) >= n || fail(faults, path, `expected at least ${n} characters`),
+    typeof v !== 'string' || v.length >= n * 2 || countCharacters(v) >= n || fail(faults, path, () => `expected at least ${n} characters`),
 
   maxLength: (n) => (v, path, faults) =>
-    typeof v !== 'string' || v.length <= n || countCharacters(v) <= n || fail(faults, path, `expected at most ${n} characters, got more`),
+    typeof v !== 'string' || v.length <= n || countCharacters(v) <= n || fail(faults, path, () => `expected at most ${n} characters, got more`),
 
-  minimum: (n) => (v, path, faults) => typeof v !== 'number' || v >= n || fail(faults, path, `expected at least ${n}, got ${show(v)}`),
+  minimum: (n) => (v, path, faults) => typeof v !== 'number' || v >= n || fail(faults, path, () => `expected at least ${n}, got ${show(v)}`),
 
-  maximum: (n) => (v, path, faults) => typeof v !== 'number' || v <= n || fail(faults, path, `expected at most ${n}, got ${show(v)}`),
+  maximum: (n) => (v, path, faults) => typeof v !== 'number' || v <= n || fail(faults, path, () => `expected at most ${n}, got ${show(v)}`),
 
   pattern: (source) => {
     const pattern = new RegExp(source, 'u');
-    return (v, path, faults) => typeof v !== 'string' || pattern.test(v) || fail(faults, path, `expected a text like ${source}, got ${show(v)}`);
+    return (v, path, faults) => typeof v !== 'string' || pattern.test(v) || fail(faults, path, () => `expected a text like ${source}, got ${show(v)}`);
   },
 
   format: (name) => {
     if (name !== 'date-time') throw new Error(`schema: the format "${name}" is not known here`);
-    return (v, path, faults) => typeof v !== 'string' || isDateTime(v) || fail(faults, path, `expected a date and time, got ${show(v)}`);
+    return (v, path, faults) => typeof v !== 'string' || isDateTime(v) || fail(faults, path, () => `expected a date and time, got ${show(v)}`);
   },
 };
 

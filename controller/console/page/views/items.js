@@ -11,7 +11,7 @@ const SHOWN = 60;
 const MORE = 200;
 
 /** How much of a text has an element, from its end, in characters. */
-const TEXT = 40_000;
+const TEXT = 20_000;
 
 export class Items {
   shown = SHOWN;

@@ -26,6 +26,7 @@ export class Requests {
     this.runID = runID;
     this.announce = announce;
     this.all = false;
+    this.answered = false;
     this.list = h('div', { class: 'requests' });
     this.more = button('', () => {
       this.all = true;
@@ -56,9 +57,7 @@ export class Requests {
       if (known?.status === status) continue;
       const element = this.draw(r, status, run.choices.get(r.id) ?? []);
       if (known) {
-        const hadFocus = known.element.contains(document.activeElement);
         known.element.replaceWith(element);
-        if (hadFocus) this.focusNext(element);
       } else {
         this.list.append(element);
         if (status === 'pending') this.announce(`The harness asks: ${r.prompt}`);
@@ -66,17 +65,20 @@ export class Requests {
       this.cards.set(r.id, { element, status });
     }
     this.hideOld();
+    if (this.answered) this.goOn();
   }
 
   /**
-   * After an answer the keyboard goes on to the next question.
-   * @param {HTMLElement} answered
+   * Who has answered goes on to the next question, when it comes, unless they
+   * have gone elsewhere meanwhile.
    */
-  focusNext(answered) {
-    const next = this.element.querySelector('.request-pending button, .request-pending textarea');
-    const target = /** @type {HTMLElement} */ (next ?? answered);
-    if (target === answered) answered.tabIndex = -1;
-    target.focus();
+  goOn() {
+    const at = document.activeElement;
+    const stayed = at === null || at === document.body || this.element.contains(at);
+    const next = this.list.querySelector('.request-pending button:enabled, .request-pending textarea');
+    if (stayed && !next) return;
+    if (stayed) /** @type {HTMLElement} */ (next).focus();
+    this.answered = false;
   }
 
   /**
@@ -106,6 +108,7 @@ export class Requests {
       error.hidden = true;
       try {
         await act(this.runID, 'resolve', { requestId: r.id, response });
+        this.answered = true;
       } catch (err) {
         setText(error, refusalText(err));
         error.hidden = false;
