@@ -76,7 +76,8 @@ var doctorCommand = &command{
 	short: "show what this host offers to contain a harness",
 	long: `
 Shows by which means a runner on this host makes sure that nothing of a harness
-is left: those that the host has, and those that are used.`,
+is left: those that the host has, and those that are used. Then the agents that
+'prp run --agent' knows: which are installed, and which variables they lack.`,
 	flags: func(*flag.FlagSet) runFunc { return runDoctor },
 }
 
@@ -95,5 +96,6 @@ func runDoctor(s *streams, args []string) int {
 		}
 		screen.print(fmt.Sprintf("%-18s %s  %s", m.Name, screen.paint(look, fmt.Sprintf("%-9s", state)), m.Detail))
 	}
+	printAgents(screen)
 	return exitOK
 }

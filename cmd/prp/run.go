@@ -27,7 +27,7 @@ var runCommand = &command{
 Runs three real processes: this controller, the runner, and the harness. The
 harness plays the script of that name ('prp scripts' lists them), or a script
 file of your own, or it is any program that speaks the harness protocol
-(--harness).
+(--harness), or an agent that is installed (--agent; 'prp doctor' lists them).
 
 Each event is shown as one line, then the log tail, the end with its reason and
 a summary. Questions of the harness are asked here, or answered beforehand with
@@ -40,7 +40,8 @@ cancelled.
 
   prp run happy-path
   prp run permission-input --answer request_permission=allow --answer request_input=hello
-  prp run --harness 'prp-harness fake --script error'`,
+  prp run --harness 'prp-harness fake --script error'
+  prp run --agent claude --permissions allow --text 'Say hello.'`,
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &runOptions{}
 		o.target.flags(fs)
@@ -57,6 +58,7 @@ func (o *runOptions) run(s *streams, args []string) int {
 	if err := o.check(args); err != nil {
 		return fail(s, "run", err)
 	}
+	defer o.agent.close(s)
 	cfg, err := o.config()
 	if err != nil {
 		return fail(s, "run", err)

@@ -57,12 +57,13 @@ exit status: as 'prp run'; 2 also for a line of a pipe that is no command.
 }
 
 func (o *shellOptions) run(s *streams, args []string) int {
-	if len(args) == 0 && o.harness == "" {
+	if len(args) == 0 && o.harness == "" && o.agent.name == "" {
 		args = []string{shellScript}
 	}
 	if err := o.check(args); err != nil {
 		return fail(s, "shell", err)
 	}
+	defer o.agent.close(s)
 	cfg, err := o.config()
 	if err != nil {
 		return fail(s, "shell", err)

@@ -27,6 +27,7 @@ type target struct {
 	runnerFlags     string
 	extra           []string // runnerFlags as words
 	script          string   // what the fake harness gets as --script
+	agent           agentTarget
 }
 
 // operandScript is a script: a name, or a file.
@@ -39,6 +40,7 @@ func (t *target) flags(fs *flag.FlagSet) {
 	fs.StringVar(&t.runner, "runner", "", "use the runner binary at `path` instead of the one inside")
 	fs.StringVar(&t.runnerFlags, "runner-flags", "", "give the runner these further `flags` (shell words; see prp runner -h)")
 	fs.StringVar(&t.cwd, "cwd", "", "working `directory` of the harness")
+	t.agent.flags(fs)
 	fs.IntVar(&t.delayMS, "delay-ms", -1, "replace every delay of the script by this `number` of milliseconds")
 }
 
@@ -52,7 +54,14 @@ func (t *target) check(args []string) error {
 		}
 		t.extra = words
 	}
+	if err := t.agent.check(); err != nil {
+		return err
+	}
 	switch {
+	case t.agent.name != "" && (t.harness != "" || len(args) > 0 || t.delayMS >= 0):
+		return misuse("expected --agent alone, without a script, --harness or --delay-ms")
+	case t.agent.name != "":
+		return nil
 	case t.harness != "" && len(args) > 0:
 		return misuse("expected a script or --harness, got both")
 	case t.harness != "":
@@ -110,6 +119,17 @@ func (t *target) findScript(name string) error {
 
 // config is how a run of this target is started.
 func (t *target) config() (controller.Config, error) {
+	if t.agent.name != "" {
+		self, err := os.Executable()
+		if err != nil {
+			return controller.Config{}, fmt.Errorf("find the own executable: %w", err)
+		}
+		harness, names, err := t.agent.prepare(self)
+		if err != nil {
+			return controller.Config{}, err
+		}
+		t.harness, t.envAllow = harness, append(t.envAllow, names...)
+	}
 	argv, err := t.runnerArgv()
 	return controller.Config{Argv: argv, EnvAllow: t.envAllow}, err
 }

@@ -33,7 +33,6 @@ type bench struct {
 	over    bool
 	tail    []string
 	reader  chan struct{} // closed when the reader has ended
-	closed  bool
 }
 
 // newBench starts the processes; nothing is said to the agent yet.

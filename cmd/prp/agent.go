@@ -1,0 +1,127 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"prp/harness/acp"
+	"prp/harness/acp/translate"
+)
+
+// agentTarget is an agent that is run as the harness of a target.
+type agentTarget struct {
+	name        string
+	permissions string
+	home        string
+	private     *acp.Home // made for this run
+}
+
+func (a *agentTarget) flags(fs *flag.FlagSet) {
+	fs.StringVar(&a.name, "agent", "", "run the agent of this `name` as the harness: "+strings.Join(agentNames(), ", "))
+	fs.StringVar(&a.permissions, "permissions", "", "who decides about what the agent wants to do, with `policy`\n"+
+		strings.Join(translate.PolicyNames(), ", ")+"; ask is the default")
+	fs.StringVar(&a.home, "home", "", "the agent's home `directory`, which is kept; else it has a private one")
+}
+
+func agentNames() []string {
+	var names []string
+	for _, p := range acp.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// check finds what can be wrong with the agent before anything is started.
+func (a *agentTarget) check() error {
+	preset, ok := acp.FindPreset(a.name)
+	switch {
+	case a.name == "" && (a.permissions != "" || a.home != ""):
+		return misuse("expected --permissions and --home with --agent only")
+	case a.name == "":
+		return nil
+	case !ok:
+		return misuse("--agent: expected one of %s, got %q%s", strings.Join(agentNames(), ", "), a.name, didYouMean(a.name, agentNames()))
+	}
+	if a.permissions != "" {
+		if _, err := translate.ParsePolicy(a.permissions); err != nil {
+			return misuse("--permissions: %s", err)
+		}
+	}
+	if _, err := exec.LookPath(preset.Argv[0]); err != nil {
+		return fmt.Errorf("--agent %s: %q is not in PATH; it comes with the npm package %s", a.name, preset.Argv[0], preset.Package)
+	}
+	return nil
+}
+
+// prepare makes the private home and returns the harness's command line and the
+// variables that it may see, as far as they are set here.
+func (a *agentTarget) prepare(self string) (harness string, names []string, err error) {
+	root := a.home
+	if root == "" {
+		if a.private, err = acp.NewHome(""); err != nil {
+			return "", nil, err
+		}
+		root = a.private.Root()
+	}
+	words := []string{self, "harness", "acp", "--preset", a.name, "--home", root}
+	if a.permissions != "" {
+		words = append(words, "--permissions", a.permissions)
+	}
+	preset, _ := acp.FindPreset(a.name)
+	for _, name := range preset.Names() {
+		if _, ok := os.LookupEnv(name); ok && name != "PATH" {
+			names = append(names, name)
+		}
+	}
+	return quoteWords(words), names, nil
+}
+
+// close removes the private home. The run is over and its processes are gone.
+func (a *agentTarget) close(s *streams) {
+	if a.private == nil {
+		return
+	}
+	if err := a.private.Remove(); err != nil {
+		fmt.Fprintf(s.err, "prp: %s\n", err)
+	}
+}
+
+// quoteWords is a command line that splitWords splits into the words again.
+func quoteWords(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(out, " ")
+}
+
+// printAgents says which agents are installed and what they lack.
+func printAgents(screen *screen) {
+	for _, p := range acp.Presets() {
+		state, look, detail := "ready", green, ""
+		path, err := exec.LookPath(p.Argv[0])
+		lacks := unset(p.Needs)
+		switch {
+		case err != nil:
+			state, look, detail = "missing", yellow, fmt.Sprintf("%s is not in PATH; npm package %s", p.Argv[0], p.Package)
+		case len(lacks) > 0:
+			state, look, detail = "lacks", yellow, strings.Join(lacks, " ")+" for "+path
+		default:
+			detail = path
+		}
+		screen.print(fmt.Sprintf("%-18s %s  %s", "agent "+p.Name, screen.paint(look, fmt.Sprintf("%-9s", state)), detail))
+	}
+}
+
+func unset(names []string) []string {
+	var lacks []string
+	for _, name := range names {
+		if os.Getenv(name) == "" {
+			lacks = append(lacks, name)
+		}
+	}
+	return lacks
+}
