@@ -31,6 +31,9 @@ func needBrowser(t *testing.T) (chromium string) {
 	if testing.Short() {
 		t.Skip("a browser takes its time")
 	}
+	if raced {
+		t.Skip("the other tests race the server; a browser adds only time")
+	}
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("needs node, which is not here")
 	}
