@@ -60,6 +60,7 @@ func Presets() []Preset {
 			Name: "opencode", Argv: []string{"opencode", "acp"}, Package: "opencode-ai",
 			Env: []string{
 				"XDG_CONFIG_HOME", "XDG_DATA_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOUPDATE",
+				"OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_DEFAULT_PLUGINS", "OPENCODE_DISABLE_LSP_DOWNLOAD",
 				"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY",
 			},
 			Needs: []string{"XDG_CONFIG_HOME"},

@@ -96,7 +96,10 @@ func setupOpencode(root, model string) ([]string, error) {
 }
 `, model)
 	home := filepath.Join(root, "opencode-config")
-	return []string{"XDG_CONFIG_HOME=" + home, "OPENCODE_DISABLE_AUTOUPDATE=1"},
+	return []string{
+			"XDG_CONFIG_HOME=" + home, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+			"OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+		},
 		write(filepath.Join(home, "opencode", "opencode.json"), config)
 }
 

@@ -183,19 +183,31 @@ func filler(kind string) any {
 // hugePiece is the size of a piece of [[huge:N]], in bytes.
 const hugePiece = 8 << 10
 
+// Filler is a text of n bytes that does not repeat itself, since agents take
+// one that does for a model that has lost its way.
+func Filler(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%07d ", i)
+	}
+	return b.String()[:max(n, 0)]
+}
+
 // pieces cuts the answer as it is streamed.
 func (p plan) pieces() iter.Seq[string] {
 	n, _ := strconv.Atoi(p.arg)
 	return func(yield func(string) bool) {
 		switch p.marker {
 		case "huge":
-			for ; n > 0; n -= hugePiece {
-				if !yield(strings.Repeat("h", min(n, hugePiece)-1) + "\n") {
+			for text := Filler(n); text != ""; {
+				size := min(len(text), hugePiece)
+				if !yield(text[:size]) {
 					return
 				}
+				text = text[size:]
 			}
 		case "one":
-			yield(strings.Repeat("o", n))
+			yield(Filler(n))
 		case "utf8":
 			yield(Awkward)
 		case "slow":

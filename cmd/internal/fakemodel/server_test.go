@@ -64,8 +64,8 @@ func TestEveryDialect(t *testing.T) {
 	s := start(t)
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
-			status, whole := ask(t, s, p.path, p.body("hi [[one:5]]", false))
-			if status != 200 || !json.Valid([]byte(whole)) || !strings.Contains(whole, `"ooooo"`) {
+			status, whole := ask(t, s, p.path, p.body("hi [[one:9]]", false))
+			if status != 200 || !json.Valid([]byte(whole)) || !strings.Contains(whole, `"0000000 0"`) {
 				t.Errorf("%d %s", status, whole)
 			}
 			_, stream := ask(t, s, p.stream, p.body("hi [[text]]", true))
