@@ -20,13 +20,18 @@ import (
 
 func main() {
 	process.Main()
+	os.Exit(run())
+}
+
+// run runs the command line of the process and returns its exit status.
+func run() int {
 	s := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: &output{File: os.Stderr}}
 	status := prp(os.Args[1:], s)
 	if err := s.out.failure(); err != nil && status == exitOK {
 		fmt.Fprintf(s.err, "prp: %s\n", err)
 		status = exitFailed
 	}
-	os.Exit(status)
+	return status
 }
 
 // streams are the three that every command has.

@@ -27,12 +27,11 @@ const scriptPatience = 2 * time.Minute
 // TestMain makes the test binary also the three programs: the scripts and the
 // tests run them by their names, as real processes.
 func TestMain(m *testing.M) {
-	exitAtOnce()
 	process.Main()
 	testscript.Main(m, map[string]func(){
-		"prp":         main,
-		"prp-runner":  func() { os.Exit(runnercmd.Main(os.Args[1:])) },
-		"prp-harness": func() { os.Exit(harnesscmd.Main(os.Args[1:])) },
+		"prp":         func() { exit(run()) },
+		"prp-runner":  func() { exit(runnercmd.Main(os.Args[1:])) },
+		"prp-harness": func() { exit(harnesscmd.Main(os.Args[1:])) },
 	})
 }
 
@@ -43,10 +42,6 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(scriptPatience),
-		Setup: func(e *testscript.Env) error {
-			e.Setenv("GORACE", os.Getenv("GORACE")) // a program that has it starts once
-			return nil
-		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"stream": cmdStream,
 		},
@@ -90,7 +85,7 @@ func chain(t *testing.T, script string, tap func([]byte), flags ...string) *cont
 	t.Helper()
 	argv := append([]string{"prp-runner", "--harness", "prp-harness fake --script " + script + " --delay-ms 0"}, flags...)
 	c, err := controller.Start(t.Context(), controller.Config{
-		Argv: argv, Tap: tap, EnvAllow: []string{"GORACE"},
+		Argv: argv, Tap: tap,
 		RunID: "run_1", SessionID: "session_1", RunnerID: "runner_1",
 	})
 	if err != nil {

@@ -2,5 +2,7 @@
 
 package main
 
-// exitAtOnce does nothing: without the race detector a program exits at once.
-func exitAtOnce() {}
+import "os"
+
+// exit ends a program: without the race detector nothing is in the way.
+func exit(status int) { os.Exit(status) }
