@@ -20,7 +20,10 @@ import (
 type bench struct {
 	ctx    context.Context
 	cfg    Config
+	root   string // of everything that the case writes
 	work   string // the agent's workspace
+	model  string // address of the fake model
+	row    testCase
 	client *controller.Client
 	detail string
 
@@ -38,7 +41,7 @@ type bench struct {
 // newBench starts the processes; nothing is said to the agent yet.
 func newBench(ctx context.Context, cfg Config, c testCase, root, model string) (*bench, error) {
 	b := &bench{
-		ctx: ctx, cfg: cfg, work: filepath.Join(root, "work"), answer: c.answer,
+		ctx: ctx, cfg: cfg, root: root, work: filepath.Join(root, "work"), model: model, row: c, answer: c.answer,
 		changed: make(chan struct{}), reader: make(chan struct{}),
 		text: map[protocol.EventType]*strings.Builder{protocol.EventItemDelta: {}},
 	}
@@ -113,18 +116,34 @@ func (b *bench) read() {
 	b.mu.Unlock()
 }
 
-// begin opens the session.
+// begin opens a new session.
 func (b *bench) begin() error {
+	return b.open(map[string]any{}, protocol.EventSessionStarted)
+}
+
+// open opens a session and waits for the event that says so.
+func (b *bench) open(payload map[string]any, opened protocol.EventType) error {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*b.cfg.Patience)
 	defer cancel()
 	if err := b.client.Prepare(ctx); err != nil {
 		return fmt.Errorf("the agent did not get ready: %w", err)
 	}
-	if err := b.client.OpenSession(ctx); err != nil {
+	if _, err := b.client.Send(ctx, controller.Command{Type: protocol.SessionOpen, Payload: payload}); err != nil {
 		return err
 	}
-	_, err := b.await("session.started", func(e *protocol.Event) bool { return e.EventType == protocol.EventSessionStarted })
-	return err
+	return b.awaitType(opened)
+}
+
+// again starts another run in the same folders, after this one is over.
+func (b *bench) again() (*bench, error) { return newBench(b.ctx, b.cfg, b.row, b.root, b.model) }
+
+// payload is the payload of the first event of a type.
+func (b *bench) payload(t protocol.EventType, into any) error {
+	e, err := b.await(string(t), func(e *protocol.Event) bool { return e.EventType == t })
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(e.Payload, into)
 }
 
 // turn begins a turn.

@@ -1,10 +1,8 @@
 package conform
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"prp/cmd/internal/fakemodel"
@@ -50,6 +48,7 @@ var cases = []testCase{
 	{name: "run.cancel", answer: allow, play: runCancel},
 	{name: "agent killed", answer: allow, play: agentKilled},
 	{name: "stdin closed", answer: allow, play: stdinClosed},
+	{name: "session restored after a kill", answer: allow, play: restored},
 	{name: "model error once", needsModel: true, answer: allow, play: errorOnce},
 	{name: "model error always", needsModel: true, answer: allow, flags: []string{"--turn-timeout-ms", "20000"}, play: errorAlways},
 	{name: "silent model", needsModel: true, answer: allow, flags: []string{"--turn-idle-ms", "4000"}, play: silentModel},
@@ -129,150 +128,6 @@ func twoTurns(b *bench) error {
 		return err
 	}
 	return succeeds(b, protocol.DispositionDone)
-}
-
-// midAnswer brings a turn to the middle of its answer.
-func midAnswer(b *bench) error {
-	err := b.begin()
-	if err == nil {
-		err = b.turn(turn1, "go [[slow:400]]")
-	}
-	if err == nil {
-		err = b.awaitType(protocol.EventItemDelta)
-	}
-	return err
-}
-
-// interruptNow interrupts the turn and waits for its end.
-func interruptNow(b *bench) error {
-	if err := b.client.Interrupt(b.ctx, "enough"); err != nil {
-		return err
-	}
-	end, err := b.turnEnd(turn1)
-	if err == nil && end != interrupted {
-		err = fmt.Errorf("the turn ended with %s", end)
-	}
-	return err
-}
-
-func interruptedRun(b *bench) error {
-	return b.finish(protocol.RunCancelled, protocol.ReasonTurnInterrupted, protocol.DispositionYielded)
-}
-
-func cancelAnswer(b *bench) error {
-	err := midAnswer(b)
-	if err == nil {
-		err = interruptNow(b)
-	}
-	if err != nil {
-		return err
-	}
-	return interruptedRun(b)
-}
-
-func cancelTool(b *bench) error {
-	err := b.begin()
-	if err == nil {
-		err = b.turn(turn1, "go [[tool:echo x > running; sleep 300]]")
-	}
-	if err == nil {
-		err = b.exists("running")
-	}
-	if err == nil {
-		err = interruptNow(b)
-	}
-	if err != nil {
-		return err
-	}
-	return interruptedRun(b)
-}
-
-func cancelPermission(b *bench) error {
-	err := b.begin()
-	if err == nil {
-		err = b.turn(turn1, "go [[tool:echo made > made.txt]]")
-	}
-	if err == nil {
-		err = b.awaitType(protocol.EventRequestCreated)
-	}
-	if err == nil {
-		err = interruptNow(b)
-	}
-	if err == nil && b.count(protocol.EventRequestCancelled) == 0 {
-		err = errors.New("the request was not closed")
-	}
-	if err == nil {
-		err = b.absent("made.txt")
-	}
-	if err != nil {
-		return err
-	}
-	return interruptedRun(b)
-}
-
-func turnAfterCancel(b *bench) error {
-	err := midAnswer(b)
-	if err == nil {
-		err = interruptNow(b)
-	}
-	if err == nil {
-		_, err = b.ends(turn2, "again [[text]]", completed)
-	}
-	if err != nil {
-		return err
-	}
-	return succeeds(b, protocol.DispositionDone)
-}
-
-func runCancel(b *bench) error {
-	err := midAnswer(b)
-	if err == nil {
-		err = b.client.Cancel(b.ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return b.terminal(protocol.RunCancelled, protocol.ReasonRunCancelled, protocol.DispositionYielded)
-}
-
-// agentKilled kills the agent itself; the adapter dies by the same signal.
-func agentKilled(b *bench) error {
-	if err := midAnswer(b); err != nil {
-		return err
-	}
-	e, err := b.await("session.started", func(e *protocol.Event) bool { return e.EventType == protocol.EventSessionStarted })
-	if err != nil {
-		return err
-	}
-	var started struct{ AgentPID int }
-	if err := json.Unmarshal(e.Payload, &started); err != nil || started.AgentPID < 2 {
-		return fmt.Errorf("no agentPid in %s", e.Payload)
-	}
-	agent, err := os.FindProcess(started.AgentPID)
-	if err == nil {
-		err = agent.Kill()
-	}
-	if err != nil {
-		return err
-	}
-	end, err := b.turnEnd(turn1)
-	if err == nil && end != failed {
-		err = fmt.Errorf("the turn ended with %s", end)
-	}
-	if err != nil {
-		return err
-	}
-	return b.terminal(protocol.RunFailed, protocol.ReasonProcessFailed, protocol.DispositionYielded)
-}
-
-func stdinClosed(b *bench) error {
-	if err := midAnswer(b); err != nil {
-		return err
-	}
-	if err := b.client.Close(); err != nil {
-		return err
-	}
-	return b.terminal(protocol.RunCancelled, protocol.ReasonControllerClosed, protocol.DispositionYielded)
 }
 
 // told checks that the terminal fits the end of the turn, whichever it was.

@@ -104,6 +104,29 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// TestPoint01ToolsInSessionsOfTheirOwn: what an agent leaves in other sessions
+// and groups, ignoring SIGTERM, is gone when the run has ended; that it would be
+// seen is shown by TestProcessesAreFound.
+func TestPoint01ToolsInSessionsOfTheirOwn(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs setsid and /proc")
+	}
+	const agent = `n=0
+while read -r line; do
+  n=$((n+1))
+  case $n in
+  1) result='{"protocolVersion":1}' ;;
+  2) result='{"sessionId":"s"}' ;;
+  3) setsid sh -c 'trap "" TERM; sleep 300' </dev/null >/dev/null 2>&1 &
+     (setsid setsid sleep 300 &)
+     printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}\n'
+     result='{"stopReason":"end_turn"}' ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%d,"result":%s}\n' "$n" "$result"
+done`
+	try(t, Agent{Argv: []string{"sh", "-c", agent}}, "text turn")
+}
+
 // TestBadAgent: the table tells the truth about an agent that is none.
 func TestBadAgent(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -24,6 +24,7 @@ type talk struct {
 	// event type; deltas are all deltas by item.
 	payloads map[string][]map[string]any
 	deltas   map[string]string
+	written  [][]byte // to the agent, of the whole conversation
 }
 
 func newTalk(t *testing.T, cfg Config) *talk {
@@ -52,6 +53,7 @@ func (k *talk) take() {
 			if !json.Valid(fx.Data) || bytes.ContainsAny(fx.Data, "\n\r") {
 				k.t.Errorf("written to the agent: %.300q", fx.Data)
 			}
+			k.written = append(k.written, fx.Data)
 		case Finish:
 			k.over = true
 		}

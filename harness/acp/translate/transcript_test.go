@@ -39,7 +39,7 @@ func TestTranscripts(t *testing.T) {
 					want = string(f.Data)
 				}
 			}
-			got := transcript(t, in)
+			got, _ := transcript(t, in)
 			if *update {
 				archive.Files = []txtar.File{{Name: "in", Data: []byte(in)}, {Name: "out", Data: []byte(got)}}
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -54,7 +54,9 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-func transcript(t *testing.T, in string) string {
+// transcript plays the inputs and returns what came of them, and what was
+// written to the agent.
+func transcript(t *testing.T, in string) (printed string, written [][]byte) {
 	t.Helper()
 	var out strings.Builder
 	var k *talk
@@ -83,7 +85,7 @@ func transcript(t *testing.T, in string) string {
 			out.WriteString("    " + l + "\n")
 		}
 	}
-	return out.String()
+	return out.String(), k.written
 }
 
 func config(t *testing.T, text string) Config {
