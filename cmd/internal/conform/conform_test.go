@@ -80,7 +80,7 @@ func TestGoExampleAgent(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "agent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/coder/acp-go-sdk/example/agent")
 	build.Dir = filepath.Join("testdata", "agent-go")
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Skipf("the example agent cannot be built, which needs the Go proxy once: %v\n%s", err, out)
 	}
