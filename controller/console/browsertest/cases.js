@@ -144,7 +144,7 @@ async function lost({ url, ask, open, shot }) {
   await ask('cut');
   await page.getByText('The connection is lost').waitFor();
   await ask('mend');
-  await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}); // it may be back already
+  await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2000 }).catch(() => {}); // it may be back already
   await page.getByText('live', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Send answer' }).click();
   await verified(page);
@@ -164,7 +164,11 @@ async function tabs({ url, open, shot }) {
     await one.getByText('Answer: allow').waitFor();
     await route.continue();
   });
+  const refused = two.waitForResponse('**/resolve');
   await two.getByRole('button', { name: 'Deny' }).click();
+  const response = await refused;
+  assert.equal(response.status(), 409, 'the late answer is refused');
+  assert.equal((await response.json()).error.code, 'request_already_resolved');
   await two.getByText('Answer: allow').waitFor();
   await two.unroute('**/resolve');
   await two.getByLabel('Your answer').fill('from the second tab');
