@@ -146,6 +146,7 @@ type played struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	stdin   *os.File
+	stdout  *os.File // our end
 	lines   *jsonl.Reader
 	decoder *protocol.Decoder
 	notes   bytes.Buffer
@@ -166,7 +167,7 @@ func play(t *testing.T, env ...string) *played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &played{t: t, stdin: in, decoder: protocol.NewDecoder(), lines: jsonl.NewReader(out, protocol.DefaultHarnessLine)}
+	p := &played{t: t, stdin: in, stdout: out, decoder: protocol.NewDecoder(), lines: jsonl.NewReader(out, protocol.DefaultHarnessLine)}
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(append(os.Environ(), role+"=adapter", "GORACE=atexit_sleep_ms=0"), env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirIn, theirOut, &p.notes

@@ -198,7 +198,20 @@ func TestAgentThatCannotStart(t *testing.T) {
 	}
 }
 
+// TestRunnerGone: without a reader of its stdout the adapter ends the agent and
+// itself, and does not die of the pipe before that.
 func TestRunnerGone(t *testing.T) {
+	p := play(t)
+	p.say(protocol.SessionOpen, "{}")
+	p.turn("turn_1", "flood")
+	p.untilEvent(protocol.EventItemStarted)
+	p.stdout.Close()
+	if e := p.exit(); e != (child.Exit{Status: 1}) {
+		t.Errorf("the adapter ended with %v", e)
+	}
+}
+
+func TestStdinEndsInATurn(t *testing.T) {
 	p := play(t)
 	p.say(protocol.SessionOpen, "{}")
 	p.turn("turn_1", "hang")
