@@ -130,8 +130,7 @@ func (s *State) releaseWaiting() {
 			s.decide(w.command)
 			continue
 		}
-		entry, _ := s.ledger.Lookup(w.command.CommandID, w.command.Digest)
-		s.repeated(w.command, entry)
+		s.commandReceived(w.command)
 	}
 	if s.eof {
 		s.endOfCommands()
