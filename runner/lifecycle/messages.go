@@ -153,10 +153,10 @@ func (s *State) harnessRequest(m *protocol.HarnessMessage, size int) {
 			Message: "a request with an id that was used before was not passed on",
 		})
 		return
-	case s.requests.pending >= maxPendingRequests:
+	case len(s.requests.pending) >= maxPendingRequests:
 		s.harnessDiagnostic(diagnosticPayload{
 			Code: protocol.CodeTooManyRequests, RequestID: id,
-			Message: fmt.Sprintf("%d requests are pending; this one was not passed on", s.requests.pending),
+			Message: fmt.Sprintf("%d requests are pending; this one was not passed on", maxPendingRequests),
 		})
 		return
 	}

@@ -134,7 +134,7 @@ func (s *State) finishInput() {
 	if !s.eofDone || s.over() || s.phase != phaseReady {
 		return
 	}
-	if s.turn == "" || s.requests.pending > 0 {
+	if s.turn == "" || len(s.requests.pending) > 0 {
 		s.closeInput(true)
 	}
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"prp/protocol"
@@ -24,14 +25,14 @@ type request struct {
 }
 
 // requests is the book of the harness's requests. Pending ones are bounded by
-// maxPendingRequests, the memory of others by maxClosedRequests: the oldest is
-// forgotten, and then unknown.
+// maxPendingRequests, answered ones by maxAnsweredRequests, the memory of others
+// by maxClosedRequests: the oldest is forgotten, and then unknown.
 type requests struct {
-	byID    map[string]*request
-	open    []*request // pending and answered, in the order in which they came
-	closed  []string   // ring of closed ids
-	oldest  int
-	pending int
+	byID     map[string]*request
+	pending  []*request // in the order in which they came
+	answered []*request // in the order in which they were answered
+	closed   []string   // ring of closed ids
+	oldest   int
 }
 
 func newRequests() requests { return requests{byID: make(map[string]*request)} }
@@ -46,23 +47,31 @@ func (r *requests) status(id string) requestStatus {
 func (r *requests) add(q *request) {
 	q.status = requestPending
 	r.byID[q.id] = q
-	r.open = append(r.open, q)
-	r.pending++
+	r.pending = append(r.pending, q)
 }
 
+// answer notes the command that answers a pending request. A harness need not
+// say that it has the answer, so the oldest answered one counts as closed at
+// some time.
 func (r *requests) answer(id, command string) {
 	q := r.byID[id]
+	r.pending = without(r.pending, q)
 	q.status, q.answer = requestAnswered, command
-	r.pending--
+	r.answered = append(r.answered, q)
+	if len(r.answered) > maxAnsweredRequests {
+		r.close(r.answered[0].id)
+	}
 }
 
 // undelivered takes an answer back that never reached the harness: nobody has
 // answered the request.
 func (r *requests) undelivered(command string) {
-	for _, q := range r.open {
-		if q.status == requestAnswered && q.answer == command {
+	for _, q := range r.answered {
+		if q.answer == command {
+			r.answered = without(r.answered, q)
 			q.status = requestPending
-			r.pending++
+			r.pending = append(r.pending, q)
+			return
 		}
 	}
 }
@@ -73,16 +82,8 @@ func (r *requests) close(id string) {
 	if q == nil || q.status == requestClosed {
 		return
 	}
-	if q.status == requestPending {
-		r.pending--
-	}
+	r.pending, r.answered = without(r.pending, q), without(r.answered, q)
 	q.status = requestClosed
-	for i, o := range r.open {
-		if o == q {
-			r.open = append(r.open[:i], r.open[i+1:]...)
-			break
-		}
-	}
 	if len(r.closed) < maxClosedRequests {
 		r.closed = append(r.closed, id)
 		return
@@ -92,12 +93,19 @@ func (r *requests) close(id string) {
 	r.oldest = (r.oldest + 1) % maxClosedRequests
 }
 
+func without(list []*request, q *request) []*request {
+	if i := slices.Index(list, q); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
 // nextExpiry is the earliest expiresAt of a pending request, zero where none
 // has one.
 func (r *requests) nextExpiry() time.Time {
 	var next time.Time
-	for _, q := range r.open {
-		if q.status == requestPending && !q.expiresAt.IsZero() && (next.IsZero() || q.expiresAt.Before(next)) {
+	for _, q := range r.pending {
+		if !q.expiresAt.IsZero() && (next.IsZero() || q.expiresAt.Before(next)) {
 			next = q.expiresAt
 		}
 	}
@@ -117,8 +125,8 @@ func (s *State) closeRequest(q *request, t protocol.EventType, reason string) {
 
 // expireRequests closes the pending requests whose time has come.
 func (s *State) expireRequests() {
-	for _, q := range append([]*request(nil), s.requests.open...) {
-		if q.status == requestPending && !q.expiresAt.IsZero() && !q.expiresAt.After(s.at) {
+	for _, q := range slices.Clone(s.requests.pending) {
+		if !q.expiresAt.IsZero() && !q.expiresAt.After(s.at) {
 			s.closeRequest(q, protocol.EventRequestExpired, "expired")
 		}
 	}
@@ -127,10 +135,8 @@ func (s *State) expireRequests() {
 
 // cancelRequests closes what is pending when the harness is gone.
 func (s *State) cancelRequests() {
-	for _, q := range append([]*request(nil), s.requests.open...) {
-		if q.status == requestPending {
-			s.closeRequest(q, protocol.EventRequestCancelled, "harness_exited")
-		}
+	for _, q := range slices.Clone(s.requests.pending) {
+		s.closeRequest(q, protocol.EventRequestCancelled, "harness_exited")
 	}
 }
 

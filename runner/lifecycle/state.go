@@ -10,9 +10,12 @@ import (
 // section 2).
 const (
 	maxPendingRequests = 1024
-	maxClosedRequests  = 4096
-	maxQueuedCommands  = 256
-	maxQueuedBytes     = 1 << 20
+	// maxAnsweredRequests is more than what can wait for the harness: an
+	// answer that is not delivered can always be taken back.
+	maxAnsweredRequests = 1024
+	maxClosedRequests   = 4096
+	maxQueuedCommands   = 256
+	maxQueuedBytes      = 1 << 20
 	// commandOverhead is what a queued command counts beside its payload.
 	commandOverhead = 256
 )

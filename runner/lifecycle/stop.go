@@ -6,9 +6,13 @@ import (
 	"prp/protocol"
 )
 
-// addCause records why the run ends. What comes after the harness has exited
-// by itself is no cause any more, except what it had written before.
+// addCause records why the run ends, each reason at its first time. What comes
+// after the harness has exited by itself is no cause any more, except what it
+// had written before.
 func (s *State) addCause(r protocol.Reason) {
+	if slices.Contains(s.causes, r) {
+		return
+	}
 	if s.exit != nil && r != protocol.ReasonProtocolViolation && r != protocol.ReasonBudgetExceeded && r != protocol.ReasonNotReady {
 		return
 	}
@@ -25,9 +29,7 @@ func (s *State) stop(r protocol.Reason) {
 	if s.phase >= phaseSettling {
 		return
 	}
-	if !slices.Contains(s.causes, r) {
-		s.addCause(r)
-	}
+	s.addCause(r)
 	s.ladder()
 }
 
