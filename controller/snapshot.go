@@ -32,6 +32,8 @@ type Snapshot struct {
 	// Cursors has for each source the highest sequence number that was applied.
 	Cursors   map[string]int64 `json:"cursors"`
 	Integrity Integrity        `json:"integrity"`
+
+	places map[itemKey]int // of Items, by what tells them apart
 }
 
 // Turn is one turn of the session.
@@ -139,6 +141,7 @@ func (s *Snapshot) Apply(e protocol.Event) {
 // Clone is a copy that further events of either do not change.
 func (s *Snapshot) Clone() *Snapshot {
 	c := *s
+	c.places = nil // made anew when it is needed
 	c.Turns = slices.Clone(s.Turns)
 	c.Items = slices.Clone(s.Items)
 	for i := range c.Items {
@@ -276,15 +279,7 @@ func (s *Snapshot) foldTurn(e *protocol.Event, p payload) {
 }
 
 func (s *Snapshot) foldItem(e *protocol.Event, p payload) {
-	i := len(s.Items) - 1 // the item that is under way is one of the last
-	for i >= 0 && (s.Items[i].ID != e.ItemID || s.Items[i].TurnID != e.TurnID) {
-		i--
-	}
-	if i < 0 {
-		s.Items = append(s.Items, Item{ID: e.ItemID, TurnID: e.TurnID, Status: "started"})
-		i = len(s.Items) - 1
-	}
-	item := &s.Items[i]
+	item := s.item(e.TurnID, e.ItemID)
 	if kind := p.itemKind(); kind != "" {
 		item.Kind = kind
 	}
@@ -300,6 +295,32 @@ func (s *Snapshot) foldItem(e *protocol.Event, p payload) {
 		item.Text = append(item.Text, p.text("text")...)
 	}
 }
+
+// item finds an item, or adds it. Most events belong to the last one; the
+// others are found by a map, since a run may have very many.
+func (s *Snapshot) item(turn, id string) *Item {
+	key := itemKey{turn, id}
+	if last := len(s.Items) - 1; last >= 0 && s.Items[last].key() == key {
+		return &s.Items[last]
+	}
+	if len(s.places) != len(s.Items) {
+		s.places = make(map[itemKey]int, len(s.Items)+1)
+		for i := range s.Items {
+			s.places[s.Items[i].key()] = i
+		}
+	}
+	if i, ok := s.places[key]; ok {
+		return &s.Items[i]
+	}
+	s.places[key] = len(s.Items)
+	s.Items = append(s.Items, Item{ID: id, TurnID: turn, Status: "started"})
+	return &s.Items[len(s.Items)-1]
+}
+
+// itemKey is what tells items apart.
+type itemKey struct{ turn, id string }
+
+func (i *Item) key() itemKey { return itemKey{i.TurnID, i.ID} }
 
 func (s *Snapshot) foldRequest(p payload) bool {
 	var r protocol.Request

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"prp/protocol"
 )
@@ -152,7 +155,7 @@ func TestApplyTwice(t *testing.T) {
 		for at := i + 1; at <= len(events); at++ {
 			twice := slices.Insert(slices.Clone(events), at, events[i], events[i])
 			got := fold(twice)
-			if diff := cmp.Diff(withoutIntegrity(want), withoutIntegrity(got)); diff != "" {
+			if diff := cmp.Diff(withoutIntegrity(want), withoutIntegrity(got), exported); diff != "" {
 				t.Fatalf("event %d again at %d (-once +twice):\n%s", i, at, diff)
 			}
 			if !slices.Equal(got.Integrity.Duplicates, []string{events[i].SourceEventID}) {
@@ -178,7 +181,7 @@ func TestGapStays(t *testing.T) {
 		}
 		before := withoutIntegrity(s)
 		s.Apply(events[i])
-		if diff := cmp.Diff(before, withoutIntegrity(s)); diff != "" {
+		if diff := cmp.Diff(before, withoutIntegrity(s), exported); diff != "" {
 			t.Fatalf("event %d came late and was applied:\n%s", i+1, diff)
 		}
 		if !slices.Equal(s.Integrity.Gaps, gap) || !slices.Equal(s.Integrity.OutOfOrder, []string{events[i].SourceEventID}) {
@@ -229,7 +232,7 @@ func TestForeignEvent(t *testing.T) {
 	stranger := events[5]
 	stranger.RunID, stranger.SourceEventID = "other", "event_other_006"
 	s.Apply(stranger)
-	if diff := cmp.Diff(before, withoutIntegrity(s)); diff != "" {
+	if diff := cmp.Diff(before, withoutIntegrity(s), exported); diff != "" {
 		t.Errorf("an event of another run was applied:\n%s", diff)
 	}
 	if !slices.Equal(s.Integrity.Foreign, []string{"event_other_006"}) {
@@ -246,7 +249,7 @@ func TestCloneIsApart(t *testing.T) {
 		for _, e := range events[i:] {
 			s.Apply(e)
 		}
-		if diff := cmp.Diff(fold(events[:i]), c); diff != "" {
+		if diff := cmp.Diff(fold(events[:i]), c, exported); diff != "" {
 			t.Fatalf("the clone after %d events has changed:\n%s", i, diff)
 		}
 	}
@@ -337,4 +340,38 @@ func FuzzReplay(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// exported compares what a snapshot shows.
+var exported = cmpopts.IgnoreUnexported(Snapshot{})
+
+// A summary is bounded also where line ends, which count as three, step over
+// the bound.
+func TestOneLineIsBounded(t *testing.T) {
+	for pad := range 6 {
+		got := OneLine(strings.Repeat("x", summaryLen-pad) + strings.Repeat("\nyy", 1000))
+		if n := utf8.RuneCountInString(got); n > summaryLen+len(" ⏎ ") {
+			t.Errorf("%d characters before the line ends: %d in all", summaryLen-pad, n)
+		}
+	}
+}
+
+// Items are told apart by turn and id, however their events are mixed.
+func TestItemsMixed(t *testing.T) {
+	s := &Snapshot{}
+	for round := range 3 {
+		for i := range 50 {
+			item := s.item(fmt.Sprint("turn", i%2), fmt.Sprint("item", i/2))
+			item.Text = fmt.Append(item.Text, round)
+		}
+		s = s.Clone()
+	}
+	if len(s.Items) != 50 {
+		t.Fatalf("%d items, want 50", len(s.Items))
+	}
+	for _, item := range s.Items {
+		if string(item.Text) != "012" {
+			t.Errorf("item %s of %s has the text %q, want 012", item.ID, item.TurnID, item.Text)
+		}
+	}
 }

@@ -230,7 +230,7 @@ func OneLine(s string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range strings.TrimSpace(s) {
-		if n == summaryLen {
+		if n >= summaryLen {
 			b.WriteRune('…')
 			break
 		}

@@ -173,7 +173,7 @@ export function oneLine(s) {
   let out = '';
   let n = 0;
   for (const c of trimmed) {
-    if (n === SUMMARY) {
+    if (n >= SUMMARY) {
       out += '…';
       break;
     }
