@@ -303,7 +303,7 @@ func (s *Snapshot) item(turn, id string) *Item {
 	if last := len(s.Items) - 1; last >= 0 && s.Items[last].key() == key {
 		return &s.Items[last]
 	}
-	if len(s.places) != len(s.Items) {
+	if s.places == nil || len(s.places) != len(s.Items) {
 		s.places = make(map[itemKey]int, len(s.Items)+1)
 		for i := range s.Items {
 			s.places[s.Items[i].key()] = i
