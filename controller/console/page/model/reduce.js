@@ -243,6 +243,18 @@ function foldTurn(s, e, p) {
 }
 
 /**
+ * Where the items of a list are, since a run may have very many.
+ * @type {WeakMap<Item[], Map<string, Item>>}
+ */
+const places = new WeakMap();
+
+/**
+ * @param {string} turnId
+ * @param {string} id
+ */
+const itemKey = (turnId, id) => JSON.stringify([turnId, id]);
+
+/**
  * The item of that id; a new one where there is none. The item that is under
  * way is one of the last.
  * @param {Item[]} items
@@ -250,11 +262,19 @@ function foldTurn(s, e, p) {
  * @param {string} id
  */
 function itemOf(items, turnId, id) {
-  let i = items.length - 1;
-  while (i >= 0 && (items[i].id !== id || items[i].turnId !== turnId)) i--;
-  if (i >= 0) return items[i];
+  const last = items.at(-1);
+  if (last && last.id === id && last.turnId === turnId) return last;
+  let known = places.get(items);
+  if (!known || known.size !== items.length) {
+    known = new Map(items.map((i) => [itemKey(i.turnId, i.id), i]));
+    places.set(items, known);
+  }
+  const key = itemKey(turnId, id);
+  const found = known.get(key);
+  if (found) return found;
   const item = { id, turnId, kind: '', title: '', status: 'started', text: '' };
   items.push(item);
+  known.set(key, item);
   return item;
 }
 
