@@ -65,9 +65,13 @@ func (l *loop) wait() {
 		l.step(lifecycle.RunnerSignalled{Signal: signalName(sig)})
 	case <-l.hangup:
 		l.hangup = nil
-		l.breakOutput("the reader of stdout is gone")
+		// Once the terminal is made, only a write can tell whether it was
+		// delivered: a reader may go as soon as it has it.
+		if !l.done {
+			l.breakOutput("the reader of stdout is gone")
+		}
 	case <-l.timers.fired():
-		for _, in := range l.timers.due(l.now.read()) {
+		for _, in := range l.timers.due(time.Now()) {
 			l.step(in)
 		}
 	}
@@ -85,9 +89,11 @@ func (l *loop) gone(c process.Containment) {
 }
 
 // step gives one input to the core and performs what it orders; the answers to
-// effects are steps of their own and come first.
+// effects are steps of their own and come first. The core takes the wall clock
+// from the time that it is given (lifecycle sees to it that no event goes back),
+// timers the monotonic one.
 func (l *loop) step(in lifecycle.Input) {
-	l.stepAt(l.now.read(), in)
+	l.stepAt(time.Now(), in)
 }
 
 func (l *loop) stepAt(at time.Time, in lifecycle.Input) {
@@ -129,7 +135,7 @@ func (l *loop) command(c commandInput) {
 
 // batch steps through what one read of the harness's stdout brought.
 func (l *loop) batch(b *harnessBatch) {
-	at := l.now.read()
+	at := time.Now()
 	for i := range b.items {
 		it := &b.items[i]
 		if it.fault != nil {
@@ -206,18 +212,6 @@ func (l *loop) breakOutput(detail string) {
 	}
 	l.broken = true
 	l.step(lifecycle.OutputBroken{Detail: detail})
-}
-
-// clock never goes backwards, also where the wall clock is set back: it is
-// the wall time of the start plus the monotonic time since then.
-type clock struct{ start time.Time }
-
-func (c *clock) read() time.Time {
-	if c.start.IsZero() {
-		c.start = time.Now()
-		return c.start
-	}
-	return c.start.Add(time.Since(c.start))
 }
 
 func exitFact(e process.Exit) protocol.ExitFact {

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"time"
+
 	"prp/protocol"
 	"prp/runner/lifecycle"
 	"prp/runner/process"
@@ -34,9 +36,9 @@ func (l *loop) perform(fx *lifecycle.Effect) {
 	case lifecycle.Settle:
 		l.startSettle()
 	case lifecycle.SetTimer:
-		l.timers.set(l.now.read(), fx.Timer, fx.Gen, fx.Delay)
+		l.timers.set(time.Now(), fx.Timer, fx.Gen, fx.Delay)
 	case lifecycle.ClearTimer:
-		l.timers.clear(l.now.read(), fx.Timer)
+		l.timers.clear(time.Now(), fx.Timer)
 	case lifecycle.Finish:
 		l.done = true
 	}

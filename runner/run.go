@@ -90,7 +90,6 @@ type loop struct {
 	done    bool   // Finish was ordered
 	settle  bool   // Settle is under way
 	timers  timers
-	now     clock
 	pending []lifecycle.Input // answers to effects, taken before all else
 }
 

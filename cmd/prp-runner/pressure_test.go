@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +84,30 @@ func TestF01ReaderGone(t *testing.T) {
 		r.beginUnread()
 		r.undelivered()
 	})
+}
+
+// A reader that goes as soon as it has the terminal has got it: what counts is
+// the write, not who is there after it. With a journal the runner learns late
+// that its write is done.
+func TestReaderGoesWithTheTerminal(t *testing.T) {
+	t.Parallel()
+	for i := range times(40, 400) {
+		r := start(t, setup{
+			harness: ready().result().cat(t), unread: true,
+			flags: []string{"--on-eof", "finish", "--journal", filepath.Join(t.TempDir(), "journal")},
+		})
+		r.send(protocol.RunPrepare, "")
+		r.hangUp()
+		for lines := bufio.NewScanner(r.stdout); lines.Scan(); {
+			if strings.Contains(lines.Text(), `"eventType":"run.terminal"`) {
+				break
+			}
+		}
+		r.stdout.Close()
+		if status := r.waitExit(); status != 0 {
+			t.Fatalf("run %d: exit status %d, want 0", i, status)
+		}
+	}
 }
 
 func TestF05StdinNeverRead(t *testing.T) {
