@@ -6,10 +6,20 @@ import (
 	"prp/runner/lifecycle"
 )
 
+// A timer that is seen more than tooLate after its time means that this process
+// did not run: it was stopped (Ctrl-Z), or the machine was busy. What others did
+// in time is then still unread, so the timer is put off once by catchUp and the
+// readers come first.
+const (
+	tooLate = 200 * time.Millisecond
+	catchUp = 200 * time.Millisecond
+)
+
 // timers keeps the deadlines of the core's timers behind one runtime timer.
 type timers struct {
 	at    [lifecycle.Timers]time.Time // zero: not armed
 	gen   [lifecycle.Timers]int
+	off   [lifecycle.Timers]bool // put off once
 	timer *time.Timer
 }
 
@@ -21,7 +31,7 @@ func (t *timers) init() {
 func (t *timers) fired() <-chan time.Time { return t.timer.C }
 
 func (t *timers) set(now time.Time, name lifecycle.Timer, gen int, d time.Duration) {
-	t.at[name], t.gen[name] = now.Add(d), gen
+	t.at[name], t.gen[name], t.off[name] = now.Add(d), gen, false
 	t.arm(now)
 }
 
@@ -50,6 +60,10 @@ func (t *timers) due(now time.Time) []lifecycle.Input {
 	var out []lifecycle.Input
 	for name, at := range t.at {
 		if at.IsZero() || at.After(now) {
+			continue
+		}
+		if now.Sub(at) > tooLate && !t.off[name] {
+			t.at[name], t.off[name] = now.Add(catchUp), true
 			continue
 		}
 		t.at[name] = time.Time{}

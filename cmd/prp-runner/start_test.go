@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -323,6 +324,35 @@ func TestF27NeverReady(t *testing.T) {
 		r.end().reason(protocol.ReasonRunnerShutdown)
 		r.checkPeak()
 	})
+}
+
+// A runner that was stopped meanwhile (Ctrl-Z) finds a ready that came in time,
+// and takes it before the timeout that has passed as well.
+func TestReadyWhileTheRunnerIsStopped(t *testing.T) {
+	t.Parallel()
+	const timeout = 1500 * time.Millisecond
+	for range times(3, 50) {
+		said := filepath.Join(t.TempDir(), "said")
+		r := start(t, setup{
+			harness: shell(t, "sleep 0.3\ncat "+file(t, "ready", ready().text.String())+"\n: >"+said+"\nexec sleep 600"),
+			flags:   []string{"--ready-timeout-ms", fmt.Sprint(timeout.Milliseconds())},
+		})
+		r.send(protocol.RunPrepare, "")
+		r.event(protocol.EventHarnessStarting)
+		began := time.Now()
+		r.signal(syscall.SIGSTOP)
+		for _, err := os.Stat(said); err != nil; _, err = os.Stat(said) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		late := time.Since(began) > timeout/2
+		time.Sleep(time.Until(began.Add(2 * timeout))) // until the timeout has passed
+		r.signal(syscall.SIGCONT)
+		if got := r.answer("c1"); got.Status != protocol.ReceiptAccepted && !late {
+			t.Errorf("got %+v, want accepted", got)
+		}
+		r.hangUp()
+		r.end()
+	}
 }
 
 func TestF27ReadyInTheWrongPlace(t *testing.T) {
