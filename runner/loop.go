@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 
@@ -53,8 +52,8 @@ func (l *loop) wait() {
 		l.errorBatch(b)
 	case in := <-l.facts:
 		l.step(in)
-	case w := <-l.output.written:
-		l.written(w)
+	case err := <-l.output.written:
+		l.written(err)
 	case e := <-l.harness.exited:
 		l.harness.exited = nil
 		l.step(lifecycle.LeaderExited{Exit: exitFact(e)})
@@ -195,13 +194,10 @@ func (l *loop) writeNow() bool {
 }
 
 // written takes the writer's answer.
-func (l *loop) written(w writeDone) {
+func (l *loop) written(err error) {
 	l.busy = false
-	if w.journal != nil {
-		l.step(lifecycle.JournalFailed{Detail: fmt.Sprintf("the journal cannot be written any more: %v", w.journal)})
-	}
-	if w.stdout != nil {
-		l.breakOutput(w.stdout.Error())
+	if err != nil {
+		l.breakOutput(err.Error())
 	}
 }
 

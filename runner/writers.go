@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -14,19 +15,13 @@ import (
 // and then to stdout.
 type stdoutWriter struct {
 	buffers chan []byte
-	written chan writeDone
+	written chan error // the answer to each buffer; an error is told once
 	spare   []byte
 	ended   chan struct{}
 }
 
-// writeDone is the writer's answer to one buffer. Each error is told once.
-type writeDone struct {
-	journal error
-	stdout  error
-}
-
 func writeStream(stdout *os.File, log *journal.Journal) *stdoutWriter {
-	w := &stdoutWriter{buffers: make(chan []byte), written: make(chan writeDone, 1), ended: make(chan struct{})}
+	w := &stdoutWriter{buffers: make(chan []byte), written: make(chan error, 1), ended: make(chan struct{})}
 	go w.serve(stdout, log)
 	return w
 }
@@ -49,18 +44,19 @@ func (w *stdoutWriter) close() {
 func (w *stdoutWriter) serve(stdout *os.File, log *journal.Journal) {
 	broken := false
 	for lines := range w.buffers {
-		var done writeDone
+		var err error
 		if log != nil {
-			if done.journal = log.Append(lines); done.journal != nil {
+			if err := log.Append(lines); err != nil {
 				log.Close()
 				log = nil
+				lines = journalFailed(lines, err)
 			}
 		}
 		if !broken {
-			_, done.stdout = stdout.Write(lines)
-			broken = done.stdout != nil
+			_, err = stdout.Write(lines)
+			broken = err != nil
 		}
-		w.written <- done
+		w.written <- err
 	}
 	if log != nil {
 		// The lines are in the file; a failing sync has nobody left to tell.
@@ -69,6 +65,19 @@ func (w *stdoutWriter) serve(stdout *os.File, log *journal.Journal) {
 	}
 	close(w.ended)
 }
+
+// journalFailed puts a diagnostic before the lines that the journal does not
+// have. They may be the last ones: after them it would come too late.
+func journalFailed(lines []byte, err error) []byte {
+	told := protocol.AppendDiagnostic(nil, &protocol.Diagnostic{
+		Level: protocol.LevelError, Code: codeJournal,
+		Message: fmt.Sprintf("the journal cannot be written any more, what follows is not in it: %v", err),
+	})
+	return append(told, lines...)
+}
+
+// codeJournal is the code of the diagnostic of a journal that failed.
+const codeJournal protocol.Code = "journal_failed"
 
 // harnessEnds are the loop's ends of the goroutines around the harness. The
 // zero value is a harness that is not there.

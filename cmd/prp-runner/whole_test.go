@@ -191,6 +191,31 @@ func TestJournal(t *testing.T) {
 		}
 		r.end().reason(protocol.ReasonSuccess)
 	})
+	// The journal has room for all but the last line: also then it is told
+	// that the line is missing, before it.
+	each(t, "full at the last line", func(t *testing.T) {
+		play := func(words ...string) (*run, []byte) {
+			path := filepath.Join(t.TempDir(), "journal")
+			r := start(t, setup{harness: ready().result().cat(t), words: words, flags: []string{"--journal", path, "--clock", "deterministic"}})
+			r.send(protocol.RunPrepare, "")
+			r.end().reason(protocol.ReasonSuccess)
+			kept, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, kept
+		}
+		_, whole := play()
+		const block = 512 // bytes, the unit of ulimit -f in a POSIX shell
+		r, kept := play("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$@"`, (len(whole)-1)/block), "sh")
+		if !bytes.HasSuffix(kept, []byte("\n")) || !bytes.HasPrefix(bytes.Join(r.lines, nil), kept) {
+			t.Errorf("the journal has\n%s\nwant the first lines of stdout", kept)
+		}
+		at := bytes.Count(kept, []byte("\n"))
+		if at >= len(r.msgs) || r.msgs[at].Diagnostic == nil || r.msgs[at].Diagnostic.Code != "journal_failed" {
+			t.Errorf("the journal has %d lines, and what follows does not begin with a diagnostic\n%s", at, r.tail())
+		}
+	})
 	each(t, "cannot be opened", func(t *testing.T) {
 		misused(t, setup{harness: "true", flags: []string{"--journal", "/no/such/folder/journal"}}, "/no/such/folder/journal")
 	})

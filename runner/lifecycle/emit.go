@@ -10,9 +10,8 @@ import (
 
 // Codes of the runner's own diagnostics that are not codes of a receipt.
 const (
-	codeSignal  protocol.Code = "runner_signalled"
-	codeJournal protocol.Code = "journal_failed"
-	codeBudget  protocol.Code = "event_budget_exceeded"
+	codeSignal protocol.Code = "runner_signalled"
+	codeBudget protocol.Code = "event_budget_exceeded"
 )
 
 // clockBase is where the deterministic clock starts.

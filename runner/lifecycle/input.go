@@ -20,8 +20,6 @@ type (
 	RunnerSignalled struct{ Signal string }
 	// OutputBroken is a stdout that can no longer be written.
 	OutputBroken struct{ Detail string }
-	// JournalFailed is a journal that can no longer be written.
-	JournalFailed struct{ Detail string }
 	// Noted is a fact about the runner's own means that a person should
 	// know: a fallback, an ignored fault.
 	Noted struct {
@@ -82,7 +80,6 @@ func (CommandInvalid) input()      {}
 func (ControllerClosed) input()    {}
 func (RunnerSignalled) input()     {}
 func (OutputBroken) input()        {}
-func (JournalFailed) input()       {}
 func (Noted) input()               {}
 func (WorkspaceChecked) input()    {}
 func (HarnessStarted) input()      {}

@@ -134,8 +134,6 @@ func (s *State) Step(at time.Time, in Input) []Effect {
 	case OutputBroken:
 		s.broken = true
 		s.stop(protocol.ReasonControllerClosed)
-	case JournalFailed:
-		s.diagnose(protocol.LevelError, codeJournal, in.Detail)
 	case Noted:
 		s.diagnose(in.Level, in.Code, in.Detail)
 	default:
