@@ -30,7 +30,7 @@ type talk struct {
 func newTalk(t *testing.T, cfg Config) *talk {
 	t.Helper()
 	if cfg.Cwd == "" {
-		cfg.Cwd = "/work"
+		cfg.Cwd = "/ws"
 	}
 	cfg.Version = "1"
 	k := &talk{t: t, state: New(cfg), decoder: protocol.NewDecoder(), deltas: map[string]string{}}

@@ -211,7 +211,7 @@ func TestPoint10ResumeIsPreferred(t *testing.T) {
 		k := newTalk(t, Config{})
 		k.initialized(tt.can...)
 		k.runner(protocol.SessionOpen, `{"agentSessionId":"s1"}`)
-		k.want("write", tt.method, `"sessionId":"s1"`, `"cwd":"/work"`)
+		k.want("write", tt.method, `"sessionId":"s1"`, `"cwd":"/ws"`)
 		k.agent(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 		if e := k.payload("session.resumed"); e["restoredBy"] != tt.restoring || e["agentSessionId"] != "s1" {
 			t.Errorf("resumed with %v", e)
