@@ -94,16 +94,19 @@ type loop struct {
 }
 
 func newLoop(cfg Config, log *journal.Journal) *loop {
-	return &loop{
-		cfg:   cfg,
-		state: lifecycle.New(cfg.core()),
-		tail:  logtail.New(cfg.LogMaxLines, cfg.LogMaxBytes),
-		mask:  logtail.NewMasker(cfg.Secrets),
-		log:   log,
+	l := &loop{
+		cfg:  cfg,
+		tail: logtail.New(cfg.LogMaxLines, cfg.LogMaxBytes),
+		mask: logtail.NewMasker(cfg.Secrets),
+		log:  log,
 
 		printer: protocol.NewEventPrinter(cfg.RunID, cfg.SessionID, cfg.RunnerID),
 		facts:   make(chan lifecycle.Input, 16),
 	}
+	core := cfg.core()
+	core.Mask = l.masked
+	l.state = lifecycle.New(core)
+	return l
 }
 
 // start begins to read and write.

@@ -247,6 +247,9 @@ func TestSecretsAreMasked(t *testing.T) {
 	s := ready().
 		say("log", `{"stream":"stdout","text":"token is hunter2-hunter2!"}`).
 		say("diagnostic", `{"token":"hunter2-hunter2"}`).
+		// What the runner says about the harness quotes it.
+		event("unknown.hunter2-hunter2", `{}`).
+		say("result", `{"result":{"schema":"hunter2-hunter2"}}`).
 		result()
 	r := start(t, setup{
 		harness: s.then(t, "echo \"stderr $TOKEN\" >&2"),
@@ -261,6 +264,9 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 	if n := len(e.exited.Logs.Lines); n != 3 {
 		t.Errorf("%d log lines, want 3: %q", n, e.exited.Logs.Lines)
+	}
+	if n := len(e.of(protocol.EventHarnessDiag)); n != 2 {
+		t.Errorf("%d events harness.diagnostic, want 2", n)
 	}
 	// A diagnostic of the runner itself that would name it.
 	r = start(t, setup{harness: "/hidden/hunter3-hunter3", flags: []string{"--env-file", secrets}})

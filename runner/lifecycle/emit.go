@@ -86,8 +86,13 @@ type diagnosticPayload struct {
 	RequestID string             `json:"requestId,omitempty"`
 }
 
-// harnessDiagnostic emits a harness.diagnostic that the runner makes.
+// harnessDiagnostic emits a harness.diagnostic that the runner makes. What it
+// quotes of the harness is masked as in any diagnostic.
 func (s *State) harnessDiagnostic(p diagnosticPayload) {
+	if mask := s.cfg.Mask; mask != nil {
+		p.Message, p.RequestID = mask(p.Message), mask(p.RequestID)
+		p.EventType = protocol.EventType(mask(string(p.EventType)))
+	}
 	s.eventOf(protocol.EventHarnessDiag, p)
 }
 

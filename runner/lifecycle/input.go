@@ -147,4 +147,9 @@ type Config struct {
 
 	MaxEvents     int64
 	MaxEventBytes int64
+
+	// Mask hides secrets in a text of the harness that stands in an event
+	// which the runner makes about it; nil hides nothing. The same text has
+	// the same result.
+	Mask func(string) string `json:"-"`
 }
