@@ -54,8 +54,8 @@
 // not replace it: root can leave a cgroup, but no parent.
 //
 // A sweep reads the parent links of all processes, kills the guardian's own
-// children at the moment they are read, together with the groups they lead, and
-// deeper ones by pidfd; then it looks again. Against a chain of processes that
+// children at the moment they are read and deeper ones by pidfd, then, when all
+// are counted, the groups that children lead; then it looks again. Against a chain of processes that
 // each fork one in a new session and exit, a scan is too slow: between two scans
 // the numbers around the newest are looked at, some microseconds each.
 //

@@ -33,6 +33,8 @@ type sweepPass struct {
 	struck map[int]uint64   // start times of those that were sent SIGKILL, by number
 	ours   map[int]struct{} // numbers that belong to the tree
 	others []stat           // processes that are not direct children
+	groups []int            // led by direct children, killed after the count
+	dead   []int            // direct children, reaped after that
 }
 
 // each visits the tree: first every direct child at the moment it is read,
@@ -152,14 +154,15 @@ func (t *tree) rest(d time.Duration) {
 // children are killed at the moment they are read.
 //
 // The leader goes first and alone: one that sees its child die of SIGKILL
-// could exit by itself, and its exit would not be the true one. Its group goes
-// after the count.
+// could exit by itself, and its exit would not be the true one. Groups go after
+// the count: who is killed with one before it is read would not be counted.
 func (t *tree) strike() {
 	t.pass.living, t.pass.fresh = 0, 0
 	if t.leader > 0 && !t.reaped {
 		unix.Kill(t.leader, unix.SIGKILL)
 	}
 	t.each(t.strikeOne)
+	t.strikeGroups()
 	t.leaf.kill()
 	t.signalGroup(unix.SIGKILL)
 	if t.proc == nil && t.exclusive {
@@ -173,9 +176,9 @@ func (t *tree) strikeOne(s stat, direct bool) {
 			// Its group may have members that it has just forked; the
 			// number is its own until it is reaped.
 			if s.pgrp == s.pid {
-				unix.Kill(-s.pid, unix.SIGKILL)
+				t.pass.groups = append(t.pass.groups, s.pid)
 			}
-			reap(s.pid)
+			t.pass.dead = append(t.pass.dead, s.pid)
 		}
 		return
 	}
@@ -186,8 +189,20 @@ func (t *tree) strikeOne(s stat, direct bool) {
 	}
 	t.signal(s, direct, unix.SIGKILL)
 	if direct && s.pgrp == s.pid {
-		unix.Kill(-s.pid, unix.SIGKILL)
+		t.pass.groups = append(t.pass.groups, s.pid)
 	}
+}
+
+// strikeGroups kills the groups that strikeOne has found and reaps its dead.
+func (t *tree) strikeGroups() {
+	p := &t.pass
+	for _, pgrp := range p.groups {
+		unix.Kill(-pgrp, unix.SIGKILL)
+	}
+	for _, pid := range p.dead {
+		reap(pid)
+	}
+	p.groups, p.dead = p.groups[:0], p.dead[:0]
 }
 
 // signal sends to one descendant and to nobody else. A direct child cannot
@@ -229,6 +244,7 @@ func (t *tree) pursue() {
 		for pid := max(newest-pursuitBehind, 1); pid <= newest+pursuitAhead; pid++ {
 			if s, ok := t.proc.stat(pid); ok && t.direct(s) {
 				t.strikeOne(s, true)
+				t.strikeGroups()
 			}
 		}
 		runtime.Gosched()
