@@ -86,8 +86,12 @@ func TestUndeliveredAnswerIsTakenBack(t *testing.T) {
 	p.play(fmt.Sprintf("undelivered c%d", 3+n))
 	cancelled := 0
 	for _, line := range []lifecycle.Input{
-		lifecycle.LeaderExited{Exit: protocol.ExitFact{}}, lifecycle.HarnessOutputEnded{}, lifecycle.HarnessErrorsEnded{},
-		lifecycle.TreeGone{}, lifecycle.HarnessClosed{}, lifecycle.Settled{},
+		lifecycle.LeaderExited{Exit: protocol.ExitFact{}},
+		lifecycle.HarnessOutputEnded{},
+		lifecycle.HarnessErrorsEnded{},
+		lifecycle.TreeGone{},
+		lifecycle.HarnessClosed{},
+		lifecycle.Settled{},
 	} {
 		for _, fx := range p.state.Step(p.at, line) {
 			if fx.Kind == lifecycle.Emit && fx.Event.EventType == protocol.EventRequestCancelled {
