@@ -69,6 +69,8 @@ func (l *loop) wait() {
 		if !l.done {
 			l.breakOutput("the reader of stdout is gone")
 		}
+	case c := <-l.crashed:
+		panic(c)
 	case <-l.timers.fired():
 		for _, in := range l.timers.due(time.Now()) {
 			l.step(in)

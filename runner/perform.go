@@ -76,7 +76,7 @@ func (l *loop) startHarness() {
 		return
 	}
 	l.child = child
-	l.harness = readHarness(child, l.cfg.HarnessMaxLineBytes, l.facts)
+	l.harness = readHarness(l.spawn, child, l.cfg.HarnessMaxLineBytes, l.facts)
 	l.answer(lifecycle.HarnessStarted{})
 	for _, note := range l.sup.Notes() {
 		l.answer(noted("containment_degraded", note))

@@ -35,9 +35,9 @@ type stdinReader struct {
 // readCommands reads the controller's lines. The goroutine ends with the end
 // of stdin or after it has settled; else it is left blocked in a read when
 // the process ends.
-func readCommands(stdin *os.File, limit int) *stdinReader {
+func readCommands(spawn func(func()), stdin *os.File, limit int) *stdinReader {
 	r := &stdinReader{commands: make(chan commandInput), input: process.NewInput(stdin)}
-	go r.read(limit)
+	spawn(func() { r.read(limit) })
 	return r
 }
 

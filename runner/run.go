@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"prp/protocol"
@@ -28,7 +29,7 @@ const (
 // harness is left and everything is written. A fault of the configuration is
 // told on stderr. It blocks while stdout is full: the terminal is never
 // dropped, it is only not delivered where nobody is left to read it.
-func Run(cfg Config, stdin, stdout, stderr *os.File) int {
+func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 	if err := cfg.Check(); err != nil {
 		fmt.Fprintf(stderr, "prp-runner: %v\n", err)
 		return ExitMisused
@@ -57,6 +58,14 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) int {
 		return ExitUndelivered
 	}
 	defer sup.Close()
+	defer func() {
+		// A fault in the program itself: nothing true can be told any more,
+		// but the harness still has to go.
+		if fault := recover(); fault != nil {
+			fmt.Fprintf(stderr, "prp-runner: internal fault: %v\n%s", fault, debug.Stack())
+			status = ExitUndelivered
+		}
+	}()
 	l.sup = sup
 	l.signals = signals
 	l.start(stdin, stdout)
@@ -81,6 +90,7 @@ type loop struct {
 	input   *stdinReader
 	output  *stdoutWriter
 	harness harnessEnds
+	crashed chan crash // from the goroutines around the loop
 
 	stdout  *os.File
 	direct  bool   // stdout may be written by the loop, without blocking
@@ -102,6 +112,7 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 
 		printer: protocol.NewEventPrinter(cfg.RunID, cfg.SessionID, cfg.RunnerID),
 		facts:   make(chan lifecycle.Input, 16),
+		crashed: make(chan crash, 1),
 	}
 	core := cfg.core()
 	core.Mask = l.masked
@@ -112,13 +123,36 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 // start begins to read and write.
 func (l *loop) start(stdin, stdout *os.File) {
 	l.timers.init()
-	l.input = readCommands(stdin, l.cfg.CommandMaxLineBytes)
+	l.input = readCommands(l.spawn, stdin, l.cfg.CommandMaxLineBytes)
 	l.stdout = stdout
 	l.direct = l.log == nil // a journal comes first, and may take its time
 	process.EnlargePipe(stdout, pipeRoom)
-	l.output = writeStream(stdout, l.log)
+	l.output = writeStream(l.spawn, stdout, l.log)
 	l.hangup = process.WatchHangup(stdout)
 }
+
+// spawn runs f beside the loop. A fault in it is the loop's.
+func (l *loop) spawn(f func()) {
+	go func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				select {
+				case l.crashed <- crash{fault, debug.Stack()}:
+				default: // one is enough
+				}
+			}
+		}()
+		f()
+	}()
+}
+
+// crash is a fault in a goroutine, with its stack.
+type crash struct {
+	fault any
+	stack []byte
+}
+
+func (c crash) String() string { return fmt.Sprintf("%v\n%s", c.fault, c.stack) }
 
 // status is the exit status of the process.
 func (l *loop) status() int {

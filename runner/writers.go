@@ -20,9 +20,9 @@ type stdoutWriter struct {
 	ended   chan struct{}
 }
 
-func writeStream(stdout *os.File, log *journal.Journal) *stdoutWriter {
+func writeStream(spawn func(func()), stdout *os.File, log *journal.Journal) *stdoutWriter {
 	w := &stdoutWriter{buffers: make(chan []byte), written: make(chan error, 1), ended: make(chan struct{})}
-	go w.serve(stdout, log)
+	spawn(func() { w.serve(stdout, log) })
 	return w
 }
 
@@ -98,7 +98,7 @@ type harnessEnds struct {
 const pipeRoom = 256 << 10
 
 // readHarness starts the goroutines around a harness that was started.
-func readHarness(child *process.Child, limit int, facts chan<- lifecycle.Input) harnessEnds {
+func readHarness(spawn func(func()), child *process.Child, limit int, facts chan<- lifecycle.Input) harnessEnds {
 	h := harnessEnds{
 		child:      child,
 		batches:    make(chan *harnessBatch, batchCount),
@@ -107,15 +107,15 @@ func readHarness(child *process.Child, limit int, facts chan<- lifecycle.Input) 
 		freeErrors: make(chan *errorBatch, batchCount),
 		exited:     child.Exited(),
 		gone:       child.Gone(),
-		stdin:      writeHarness(child.Stdin, facts),
+		stdin:      writeHarness(spawn, child.Stdin, facts),
 	}
 	for range batchCount {
 		h.free <- &harnessBatch{}
 		h.freeErrors <- &errorBatch{}
 	}
 	process.EnlargePipe(child.Stdout, pipeRoom)
-	go readMessages(child.Stdout, limit, h.free, h.batches)
-	go readErrors(child.Stderr, limit, h.freeErrors, h.errors)
+	spawn(func() { readMessages(child.Stdout, limit, h.free, h.batches) })
+	spawn(func() { readErrors(child.Stderr, limit, h.freeErrors, h.errors) })
 	return h
 }
 
@@ -172,10 +172,10 @@ type harnessWriter struct {
 
 // writeHarness starts the writer. The queue holds more than lifecycle lets
 // wait, so that the loop never blocks on it.
-func writeHarness(stdin *os.File, facts chan<- lifecycle.Input) *harnessWriter {
+func writeHarness(spawn func(func()), stdin *os.File, facts chan<- lifecycle.Input) *harnessWriter {
 	const room = 512
 	w := &harnessWriter{queue: make(chan queuedCommand, room), ended: make(chan struct{})}
-	go w.serve(stdin, facts)
+	spawn(func() { w.serve(stdin, facts) })
 	return w
 }
 
