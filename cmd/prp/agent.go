@@ -20,10 +20,10 @@ type agentTarget struct {
 }
 
 func (a *agentTarget) flags(fs *flag.FlagSet) {
-	fs.StringVar(&a.name, "agent", "", "run the agent of this `name` as the harness: "+strings.Join(agentNames(), ", "))
-	fs.StringVar(&a.permissions, "permissions", "", "who decides about what the agent wants to do, with `policy`\n"+
+	fs.StringVar(&a.name, "agent", "", "run the agent of this `NAME` as the harness: "+strings.Join(agentNames(), ", "))
+	fs.StringVar(&a.permissions, "permissions", "", "who decides about what the agent wants to do, with `POLICY`\n"+
 		strings.Join(translate.PolicyNames(), ", ")+"; ask is the default")
-	fs.StringVar(&a.home, "home", "", "the agent's home `directory`, which is kept; else it has a private one")
+	fs.StringVar(&a.home, "home", "", "the agent's home `DIRECTORY`, which is kept; else it has a private one")
 }
 
 func agentNames() []string {

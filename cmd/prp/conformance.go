@@ -43,10 +43,10 @@ exit status: 0 every case came out right, 1 one did not, 2 wrong command line.
   prp conformance --case 'text turn' -- ./my-agent --acp`,
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &conformanceOptions{}
-		fs.StringVar(&o.agent.name, "agent", "", "try the agent of this `name`: "+strings.Join(agentNames(), ", "))
-		fs.Var(&o.only, "case", "play only the case of this `name`; may be repeated")
-		fs.Var(&o.envAllow, "env-allow", "let AGENT see the environment variable `name`; may be repeated")
-		fs.DurationVar(&o.patience, "patience", conform.DefaultPatience, "how long to wait for anything that the agent does")
+		fs.StringVar(&o.agent.name, "agent", "", "try the agent of this `NAME`: "+strings.Join(agentNames(), ", "))
+		fs.Var(&o.only, "case", "play only the case of this `NAME`; may be repeated; a wrong name lists them")
+		fs.Var(&o.envAllow, "env-allow", "let AGENT see the environment variable `NAME`; may be repeated")
+		fs.DurationVar(&o.patience, "patience", conform.DefaultPatience, "how long to wait for anything that the agent does ("+conform.DefaultPatience.String()+")")
 		return o.run
 	},
 }

@@ -56,13 +56,13 @@ exit status: 0 it was ended, 1 it could not serve, 2 wrong command line.
   prp console --harness 'my-agent --stdio' --cwd ~/project`,
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &consoleOptions{}
-		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `host:port`; port 0 takes a free one")
-		fs.Var(&o.harnesses, "harness", "offer this `command` as a harness (shell words, no shell); may be repeated")
-		fs.Var(&o.scripts, "script", "offer the script in `file`; may be repeated")
-		fs.Var(&o.envAllow, "env-allow", "let harnesses see the environment variable `name`; may be repeated")
-		fs.StringVar(&o.text, "text", "Do what there is to do.", "the `text` that is proposed for a turn")
-		fs.StringVar(&o.cwd, "cwd", "", "working `directory` of the harnesses")
-		fs.IntVar(&o.delayMS, "delay-ms", -1, "replace every delay of the scripts by this `number` of milliseconds")
+		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `HOST:PORT` ("+defaultAddr+"); port 0 takes a free one")
+		fs.Var(&o.harnesses, "harness", "offer this `COMMAND` as a harness (shell words, no shell); may be repeated")
+		fs.Var(&o.scripts, "script", "offer the script in `FILE`; may be repeated")
+		fs.Var(&o.envAllow, "env-allow", "let harnesses see the environment variable `NAME`; may be repeated")
+		fs.StringVar(&o.text, "text", "Do what there is to do.", "the `TEXT` that is proposed for a turn")
+		fs.StringVar(&o.cwd, "cwd", "", "working `DIRECTORY` of the harnesses")
+		fs.IntVar(&o.delayMS, "delay-ms", -1, "replace every delay of the scripts by this `NUMBER` of milliseconds")
 		fs.BoolVar(&o.noOpen, "no-open", false, "do not open a browser")
 		return o.run
 	},
@@ -212,7 +212,7 @@ type pageOptions struct {
 
 func (o *pageOptions) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.open, "open", false, "show the run in a browser, in the page of prp console")
-	fs.StringVar(&o.addr, "addr", defaultAddr, "with --open, listen on `host:port`")
+	fs.StringVar(&o.addr, "addr", defaultAddr, "with --open, listen on `HOST:PORT` ("+defaultAddr+")")
 	fs.BoolVar(&o.noOpen, "no-open", false, "with --open, print the address and do not open a browser")
 }
 

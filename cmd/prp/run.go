@@ -45,10 +45,10 @@ cancelled.
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &runOptions{}
 		o.target.flags(fs)
-		fs.Var(&o.answers, "answer", "answer `id=value` for the request of that id, once per request:\nthe key of a choice, or a text")
-		fs.StringVar(&o.text, "text", "", "the `text` of the turn (\""+defaultText+"\")")
-		fs.StringVar(&o.turnFile, "turn-file", "", "read the text of the turn from `file`")
-		fs.StringVar(&o.record, "record", "", "write the stream to `file`, for prp replay")
+		fs.Var(&o.answers, "answer", "answer `ID=VALUE` for the request of that id, once per request:\nthe key of a choice, or a text")
+		fs.StringVar(&o.text, "text", "", "the `TEXT` of the turn (\""+defaultText+"\")")
+		fs.StringVar(&o.turnFile, "turn-file", "", "read the text of the turn from `FILE`")
+		fs.StringVar(&o.record, "record", "", "write the stream to `FILE`, for prp replay")
 		fs.BoolVar(&o.json, "json", false, "print the runner's stream as it is")
 		return o.run
 	},

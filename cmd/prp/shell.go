@@ -30,7 +30,7 @@ var shellCommand = &command{
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &shellOptions{}
 		o.target.flags(fs)
-		fs.StringVar(&o.record, "record", "", "write the stream to `file`, for prp replay")
+		fs.StringVar(&o.record, "record", "", "write the stream to `FILE`, for prp replay")
 		return o.run
 	},
 	long: `

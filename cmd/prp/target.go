@@ -35,13 +35,13 @@ var operandScript = operand{words: scripts.Names, files: "*.json"}
 
 // flags registers the flags of a target.
 func (t *target) flags(fs *flag.FlagSet) {
-	fs.Var(&t.envAllow, "env-allow", "let the harness see the environment variable `name`; may be repeated")
-	fs.StringVar(&t.harness, "harness", "", "run this `command` as the harness (shell words, no shell)")
-	fs.StringVar(&t.runner, "runner", "", "use the runner binary at `path` instead of the one inside")
-	fs.StringVar(&t.runnerFlags, "runner-flags", "", "give the runner these further `flags` (shell words; see prp runner -h)")
-	fs.StringVar(&t.cwd, "cwd", "", "working `directory` of the harness")
+	fs.Var(&t.envAllow, "env-allow", "let the harness see the environment variable `NAME`; may be repeated")
+	fs.StringVar(&t.harness, "harness", "", "run this `COMMAND` as the harness (shell words, no shell)")
+	fs.StringVar(&t.runner, "runner", "", "use the runner binary at `PATH` instead of the one inside")
+	fs.StringVar(&t.runnerFlags, "runner-flags", "", "give the runner these further `FLAGS` (shell words; see prp runner -h)")
+	fs.StringVar(&t.cwd, "cwd", "", "working `DIRECTORY` of the harness")
 	t.agent.flags(fs)
-	fs.IntVar(&t.delayMS, "delay-ms", -1, "replace every delay of the script by this `number` of milliseconds")
+	fs.IntVar(&t.delayMS, "delay-ms", -1, "replace every delay of the script by this `NUMBER` of milliseconds")
 }
 
 // check takes the positional arguments: a script, or none where --harness is

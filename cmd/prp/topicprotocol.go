@@ -105,13 +105,16 @@ func protocolPage() string {
 	for _, row := range streamRows() {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("  %-22s%-35s%s", row[0], row[1], row[2]), " ") + "\n")
 	}
+	b.WriteString("\nThe short name " + protocol.SchemaCommandShort + " is taken for a command too. A fake harness says\n" +
+		"fake_harness instead of harness; the first message chooses for the whole run.\n")
 	b.WriteString("\nCommands: {schema, commandId, controllerSeq, type, issuedAt, payload}\n\n")
 	explain(&b, commandTexts)
 	b.WriteString("\nEvents, who makes them, and their priority (0 is the most important):\n\n")
 	for _, t := range protocol.EventTypes() {
 		fmt.Fprintf(&b, "  %-35s%-10s%d\n", t, originText(t.Origin()), t.Priority())
 	}
-	b.WriteString("\n  Open families: mcp_app.*, interaction.* and attention.* of the harness,\n  runner.* of the runner.\n")
+	b.WriteString("\n  Open families: mcp_app.*, interaction.* and attention.* of the harness,\n  runner.* of the runner.\n" +
+		"\n  The runner too makes runtime.phase.changed, harness.diagnostic, and the end of\n  a request that nobody answered.\n")
 	b.WriteString("\nCodes of a rejected receipt, in the order of the checks. The first six consume\nneither the id nor the number:\n\n")
 	explain(&b, receiptCodes)
 	b.WriteString("\nCodes of harness.diagnostic, where a message was not taken and the run goes on:\n\n")

@@ -60,5 +60,5 @@ Usage: prp-runner --run-id ID --session-id ID --runner-id ID --harness 'COMMAND 
 
 const helpTail = `
 Exit status: 0 the one run.terminal was delivered, whatever it says; 1 it could
-not be delivered; 2 wrong flags.
+not be delivered, or something inside failed; 2 wrong flags.
 `
