@@ -24,4 +24,20 @@
 //
 // So a controller that does not read slows the harness through its pipe, and
 // cancel, end of stdin and signals still work.
+//
+// # Measured
+//
+// go test -run '^$' -bench . ./cmd/prp-runner prints all of this beside a relay
+// that only copies. On a quiet virtual machine with 2 cores, at 200-byte events:
+// 0.9 to 1.2 million lines a second, 0.21 to 0.33 of the relay, 0.9 to 1.2
+// microseconds of CPU a line, no allocation. Latency at 500 lines a second: p50
+// 1.0 to 1.1 times the relay's, p99 1.5 times in one run and 4 times in another,
+// where a pause of the machine fell into it. Idle: no wake-up. Peak memory: 4.3
+// MiB idle, at most 8.3 MiB in every flood.
+//
+// Happy-path without delays takes 40 ms, 3.0 times the harness alone, where 2.5
+// was wanted. What stands in the way is that three Go programs start one after
+// the other: runner, guardian, harness. An exec of one takes 8 ms there (an
+// empty Go program 5.5 ms, /bin/true 3 ms); without the guardian the same run
+// takes 2.7 times the harness.
 package runner
