@@ -55,13 +55,8 @@ func (b *binding) checkSource(e *protocol.Event) (path, detail string) {
 	if e.SourceKind != protocol.SourceKindRunner {
 		return "message.event.sourceKind", fmt.Sprintf("expected %q, got %q", protocol.SourceKindRunner, e.SourceKind)
 	}
-	if want := eventID(e.RunID, e.SourceSeq); e.SourceEventID != want {
+	if want := protocol.EventID(e.RunID, e.SourceSeq); e.SourceEventID != want {
 		return "message.event.sourceEventId", fmt.Sprintf("expected %q, got %q", want, e.SourceEventID)
 	}
 	return "", ""
-}
-
-// eventID is the id that an event has by its place (spec section 3).
-func eventID(runID string, seq int64) string {
-	return fmt.Sprintf("event_%s_%03d", runID, seq)
 }

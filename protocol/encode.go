@@ -251,10 +251,16 @@ func appendEventID(dst []byte, runID string, seq int64) []byte {
 	// What the id has before and after the run id takes the place of its quotes.
 	dst = append(dst[:at], dst[at+1:len(dst)-1]...)
 	dst = append(dst, '_')
+	dst = appendZeros(dst, seq)
+	return append(strconv.AppendInt(dst, seq, 10), '"')
+}
+
+// appendZeros appends what a number lacks to three digits.
+func appendZeros(dst []byte, seq int64) []byte {
 	for limit := int64(100); limit > 1 && seq < limit; limit /= 10 {
 		dst = append(dst, '0')
 	}
-	return append(strconv.AppendInt(dst, seq, 10), '"')
+	return dst
 }
 
 // appendFixed appends a text that is nearly always usual, which needs no

@@ -46,9 +46,7 @@ func (p *EventPrinter) Append(dst []byte, e *Event) []byte {
 		p.classify(e)
 	}
 	dst = append(dst, p.head...)
-	for limit := int64(100); limit > 1 && e.SourceSeq < limit; limit /= 10 {
-		dst = append(dst, '0')
-	}
+	dst = appendZeros(dst, e.SourceSeq)
 	at := len(dst)
 	dst = strconv.AppendInt(dst, e.SourceSeq, 10)
 	digits := dst[at:]

@@ -31,8 +31,8 @@
 // that only copies. On a quiet virtual machine with 2 cores, at 200-byte events:
 // 0.9 to 1.2 million lines a second, 0.21 to 0.33 of the relay, 0.9 to 1.2
 // microseconds of CPU a line, no allocation. Latency at 500 lines a second: p50
-// 1.0 to 1.1 times the relay's, p99 1.5 times in one run and 4 times in another,
-// where a pause of the machine fell into it. Idle: no wake-up. Peak memory: 4.3
+// 1.0 to 1.1 times the relay's (1.9 on a busy machine), p99 1.2, 1.5 and 4 times
+// in three runs; why it spreads was not looked into. Idle: no wake-up. Peak memory: 4.3
 // MiB idle, at most 8.3 MiB in every flood.
 //
 // Happy-path without delays takes 40 ms, 3.0 times the harness alone, where 2.5

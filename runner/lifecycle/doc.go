@@ -11,8 +11,8 @@
 // Effects are performed in their order and before the next step. Some are
 // answered at once by another input (CheckWorkspace by [WorkspaceChecked],
 // StartHarness by [HarnessStarted] or [HarnessStartFailed], CloseHarness by
-// [HarnessClosed], Settle by [Settled]); the caller hands these in before
-// anything else that waits. The returned slice and what it points to are valid
+// [HarnessClosed]); the caller hands these in before anything else that waits.
+// [Settled] answers Settle after the commands that had come. The returned slice and what it points to are valid
 // until the next step. What an input points to is not kept, except a command,
 // which the state owns from then on.
 //
