@@ -43,6 +43,13 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 		}
 		log = j
 	}
+	// First of all: the guardian's start is the longest part of a run's.
+	sup, err := process.Open(process.Options{})
+	if err != nil {
+		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)
+		return ExitUndelivered
+	}
+	defer sup.Close()
 	// SIGPIPE is caught, not ignored: an ignored one would be inherited.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
@@ -52,12 +59,6 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 	defer signal.Stop(signals)
 
 	l := newLoop(cfg, log)
-	sup, err := process.Open(process.Options{})
-	if err != nil {
-		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)
-		return ExitUndelivered
-	}
-	defer sup.Close()
 	defer func() {
 		// A fault in the program itself: nothing true can be told any more,
 		// but the harness still has to go.

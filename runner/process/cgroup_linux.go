@@ -69,16 +69,33 @@ func (l *leaf) kill() {
 	}
 }
 
+// path is the leaf's directory, "" where there is none.
+func (l *leaf) path() string {
+	if l == nil {
+		return ""
+	}
+	return l.dir
+}
+
+// close lets go of the leaf and leaves it where it is.
+func (l *leaf) close() {
+	if l == nil {
+		return
+	}
+	for _, fd := range []*int{&l.fd, &l.killFD} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
 // remove takes the leaf away, and what a harness has made below it.
 func (l *leaf) remove() {
 	if l == nil {
 		return
 	}
-	for _, fd := range []int{l.fd, l.killFD} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
+	l.close()
 	for end := time.Now().Add(removePatience); ; time.Sleep(removePause) {
 		err := removeCgroup(l.dir)
 		if err != unix.EBUSY || time.Now().After(end) {

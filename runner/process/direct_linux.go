@@ -13,10 +13,7 @@ func (s *Supervisor) startDirect(l launch, c *Child) error {
 		t := newTree(c.order, c.sawExit)
 		t.sweepOff = s.opts.noSweep
 		t.children = watchChildren()
-		if !s.opts.noCgroup {
-			l.leaf, _ = s.makeLeaf()
-			t.leaf = l.leaf
-		}
+		l.leaf = s.leaf
 		l.deathSignal = true
 		var inLeaf bool
 		pid, err := owned.birth(func() (pid int, err error) {
@@ -28,10 +25,10 @@ func (s *Supervisor) startDirect(l launch, c *Child) error {
 			started <- err
 			return
 		}
-		if t.leaf != nil && !inLeaf {
-			s.note("cgroup: the kernel refused to start the harness in one")
-			t.leaf.remove()
-			t.leaf = nil
+		if inLeaf {
+			t.leaf, s.leaf = s.leaf, nil
+		} else {
+			s.refuseLeaf()
 		}
 		c.pid, t.leader = pid, pid
 		t.since = startOf(t.proc, pid)
@@ -55,10 +52,24 @@ func startOf(p *procfs, pid int) uint64 {
 	return s.start
 }
 
-func (s *Supervisor) makeLeaf() (*leaf, error) {
+// makeLeaf makes the harness's cgroup leaf, where that can be had.
+func (s *Supervisor) makeLeaf() {
+	if s.opts.noCgroup {
+		return
+	}
 	l, err := newLeaf(s.leafName)
 	if err != nil {
 		s.note("cgroup: " + err.Error())
+		return
 	}
-	return l, err
+	s.leaf = l
+}
+
+// refuseLeaf takes a leaf away in which the harness was not born.
+func (s *Supervisor) refuseLeaf() {
+	if s.leaf != nil {
+		s.note("cgroup: the kernel refused to start the harness in one")
+		s.leaf.remove()
+		s.leaf = nil
+	}
 }

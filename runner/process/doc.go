@@ -48,7 +48,8 @@
 // does not begin with Main, no /proc, no processes left) it does so from the
 // start; the leader then has SIGKILL as its parent-death signal.
 //
-// Where a cgroup v2 can be made below our own, the harness is born in one
+// Where a cgroup v2 can be made below our own (by the runner, while the guardian
+// starts), the harness is born in one
 // (CLONE_INTO_CGROUP, Linux 5.7) and each pass of a sweep writes to its
 // cgroup.kill (5.14), which no fork outruns. It strengthens the sweep and does
 // not replace it: root can leave a cgroup, but no parent.

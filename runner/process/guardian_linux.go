@@ -12,7 +12,7 @@ import (
 )
 
 // A guardian is this program, started anew under guardianName with the name of
-// its cgroup leaf as the only argument. controlFD is its end of the control
+// the harness's cgroup leaf as the only argument. controlFD is its end of the control
 // stream.
 const (
 	guardianName = "prp-guardian"
@@ -43,12 +43,11 @@ func Main() {
 // guarding is the guardian's side of one control stream.
 type guarding struct {
 	control *os.File // blocking
-	leaf    *leaf
-	note    string // why there is no leaf
 }
 
-// serveGuardian is the life of a guardian. It ends when the control stream
-// does, because the runner has closed it or is dead, and nothing is left.
+// serveGuardian is the life of a guardian. It ends once it has said that
+// nothing is left, or when the control stream ends, because the runner has
+// closed it or is dead.
 func serveGuardian(leafName string) int {
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		os.Stderr.WriteString("prp-guardian: expected a control socket at descriptor 3; only a runner starts a guardian\n")
@@ -65,14 +64,10 @@ func serveGuardian(leafName string) int {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	os.WriteFile("/proc/self/comm", []byte(guardianName), 0) // for ps
 	g := &guarding{control: os.NewFile(controlFD, "control")}
-	defer func() { g.leaf.remove() }()
-	var err error
-	if g.leaf, err = newLeaf(leafName); err != nil {
-		g.note = err.Error()
-	}
 	for {
 		l, o, files, size, err := g.awaitStart()
 		if err != nil {
+			adoptLeaf(leafName).remove() // where the runner did not live to do it
 			return 0
 		}
 		t, err := g.start(l, o, files)
@@ -90,7 +85,7 @@ func serveGuardian(leafName string) int {
 // awaitStart waits for the launch. An error is the end of the runner.
 func (g *guarding) awaitStart() (l launch, o Options, files []int, size int, err error) {
 	head := make([]byte, headerBytes)
-	rights := make([]byte, unix.CmsgSpace(len(l.fds)*4))
+	rights := make([]byte, unix.CmsgSpace(launchFDs*4))
 	var n, oobn int
 	for {
 		n, oobn, _, _, err = unix.Recvmsg(controlFD, head, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
@@ -132,20 +127,22 @@ func (g *guarding) start(l launch, o Options, files []int) (*tree, error) {
 			unix.Close(fd)
 		}
 	}()
+	var pipes []int
+	if pipes, l.leaf = l.claim(files); l.leaf != nil {
+		files = pipes // those of the leaf are the leaf's
+	}
 	t := newTree(newOrder(), func(e Exit) { g.control.Write(packExit(e)) })
 	t.exclusive, t.sweepOff = true, o.noSweep
 	t.children = watchChildren()
 	pid, inLeaf := 0, false
 	var err error = syscall.EMFILE // no room here for the harness's pipes
-	if len(files) == len(l.fds) {
-		l.fds = [3]int(files)
-		if !o.noCgroup {
-			l.leaf = g.leaf
-		}
+	if len(pipes) == len(l.fds) {
+		l.fds = [3]int(pipes)
 		pid, inLeaf, err = spawn(l)
 	}
 	if err != nil {
 		t.close()
+		l.leaf.close()
 		errno, _ := err.(syscall.Errno)
 		p := newMessage(msgFailed)
 		p.int(int(errno))
@@ -153,16 +150,12 @@ func (g *guarding) start(l launch, o Options, files []int) (*tree, error) {
 		return nil, err
 	}
 	t.leader, t.since = pid, startOf(t.proc, pid)
-	b := birth{pid: pid, since: t.since, inLeaf: inLeaf, note: g.note}
-	switch {
-	case inLeaf:
-		t.leaf, g.leaf = g.leaf, nil
-	case l.leaf != nil:
-		b.note = "the kernel refused to start the harness in one"
-	case o.noCgroup:
-		b.note = "switched off"
+	if inLeaf {
+		t.leaf = l.leaf
+	} else {
+		l.leaf.close()
 	}
-	g.control.Write(packBirth(b))
+	g.control.Write(packBirth(birth{pid: pid, since: t.since, inLeaf: inLeaf}))
 	return t, nil
 }
 
@@ -185,6 +178,9 @@ func (g *guarding) attend(t *tree) {
 	}()
 	result := t.run()
 	g.control.Write(packGone(result))
+	if len(result.Survivors) == 0 {
+		return // the runner reads on while we end
+	}
 	<-over
 	if t.leaf != nil {
 		removeCgroup(t.leaf.dir) // a survivor may have held it before

@@ -32,10 +32,9 @@ var errGuardianGone = errors.New("the guardian is gone")
 
 // guardian is the runner's side of a guardian.
 type guardian struct {
-	pid      int
-	leafName string
-	control  *os.File // non-blocking
-	dead     sync.Once
+	pid     int
+	control *os.File // non-blocking
+	dead    sync.Once
 }
 
 // startGuardian starts this program once more as a guardian, in a session of
@@ -75,7 +74,7 @@ func startGuardian(leafName string) (*guardian, error) {
 		unix.Close(pair[0])
 		return nil, fmt.Errorf("start this program once more: %w", err)
 	}
-	return &guardian{pid: pid, leafName: leafName, control: os.NewFile(uintptr(pair[0]), "guardian")}, nil
+	return &guardian{pid: pid, control: os.NewFile(uintptr(pair[0]), "guardian")}, nil
 }
 
 // kill ends the guardian: its number is ours until reap.
@@ -108,7 +107,6 @@ func (g *guardian) end() error {
 			if !reapWithin(g.pid, deathBound) {
 				err = fmt.Errorf("expected the guardian %d to end, it lives", g.pid)
 			}
-			adoptLeaf(g.leafName).remove()
 		}
 		owned.remove(g.pid)
 	})
@@ -117,14 +115,14 @@ func (g *guardian) end() error {
 
 // sendLaunch sends a launch with its descriptors. sent is false where nothing
 // has reached the guardian.
-func (g *guardian) sendLaunch(message []byte, fds [3]int) (sent bool, err error) {
+func (g *guardian) sendLaunch(message []byte, fds []int) (sent bool, err error) {
 	raw, err := g.control.SyscallConn()
 	if err != nil {
 		return false, err
 	}
 	g.control.SetWriteDeadline(time.Now().Add(answerBound))
 	head := message[:headerBytes]
-	rights := unix.UnixRights(fds[:]...)
+	rights := unix.UnixRights(fds...)
 	var sendErr error
 	err = raw.Write(func(fd uintptr) bool {
 		sendErr = unix.Sendmsg(int(fd), head, rights, nil, unix.MSG_NOSIGNAL)
@@ -140,10 +138,10 @@ func (g *guardian) sendLaunch(message []byte, fds [3]int) (sent bool, err error)
 // startGuarded has the guardian start the harness.
 func (s *Supervisor) startGuarded(l launch, c *Child) error {
 	g := s.guard
-	sent, err := g.sendLaunch(packLaunch(l, s.opts), l.fds)
+	l.leaf = s.leaf
+	sent, err := g.sendLaunch(packLaunch(l, s.opts), l.descriptors())
 	if !sent {
 		g.bury()
-		adoptLeaf(s.leafName).remove()
 		s.note(fmt.Sprintf("guardian: it has died: %v", err))
 		return errGuardianGone
 	}
@@ -159,8 +157,10 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 		return syscall.Errno(u.int())
 	case err == nil && kind == msgStarted:
 		b := unpackBirth(u)
-		if b.note != "" {
-			s.note("cgroup: " + b.note)
+		if b.inLeaf {
+			s.leaf.close() // it is the guardian's
+		} else {
+			s.refuseLeaf()
 		}
 		c.pid = b.pid
 		go (&proxy{s: s, guard: g, child: c, born: b}).run()
@@ -170,7 +170,8 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 	// of it, and it must not be started twice.
 	g.bury()
 	t := newTree(newOrder(), func(Exit) {})
-	t.children, t.leaf, t.exitSeen = watchChildren(), adoptLeaf(s.leafName), true
+	t.children, t.leaf, t.exitSeen = watchChildren(), s.leaf, true
+	s.leaf = nil
 	t.since = startOf(t.proc, t.self)
 	t.order.give(0)
 	t.run()
@@ -285,7 +286,7 @@ func (p *proxy) takeOver(children chan os.Signal) {
 	}
 	means := p.s.means(t.leaf != nil, false)
 	result := t.run()
-	adoptLeaf(p.s.leafName).remove() // one that was not used, or was busy
+	adoptLeaf(p.s.leafName).remove() // one that was busy
 	result.Means = means
 	p.s.finish(p.child, result)
 }

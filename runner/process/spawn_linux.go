@@ -1,6 +1,7 @@
 package process
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -16,6 +17,30 @@ type launch struct {
 	// deathSignal has the kernel kill the leader when the calling thread
 	// ends: the caller keeps that thread for the life of the child.
 	deathSignal bool
+}
+
+// launchFDs is how many descriptors go along with a launch at most: those of
+// the three pipes and the two of the leaf.
+const launchFDs = 5
+
+// descriptors are those that go along with the launch.
+func (l *launch) descriptors() []int {
+	fds := slices.Clone(l.fds[:])
+	if l.leaf != nil {
+		fds = append(fds, l.leaf.fd, l.leaf.killFD)
+	}
+	return fds
+}
+
+// claim takes the leaf's descriptors from those that came along, and gives
+// those of the pipes. Where some are missing, since there was no room for them
+// here, there is no leaf.
+func (l *launch) claim(files []int) (pipes []int, leaf *leaf) {
+	if l.leaf == nil || len(files) != launchFDs {
+		return files[:min(len(files), len(l.fds))], nil
+	}
+	l.leaf.fd, l.leaf.killFD = files[3], files[4]
+	return files[:len(l.fds)], l.leaf
 }
 
 // spawn forks and executes. It returns after the exec, so an error is the

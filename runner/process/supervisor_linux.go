@@ -23,9 +23,10 @@ type Supervisor struct {
 	opts     Options
 	leafName string
 
-	// ready is closed once the guardian has been started, or cannot be.
+	guard *guardian // nil: no guardian
+	// ready is closed once there is a leaf, or cannot be.
 	ready chan struct{}
-	guard *guardian // set before ready is closed; nil: no guardian
+	leaf  *leaf // who starts the harness hands it on
 
 	mu        sync.Mutex
 	subreaper bool
@@ -40,8 +41,8 @@ type Supervisor struct {
 var leafCount atomic.Int64
 
 // Open prepares this process: it marks all descriptors but 0, 1 and 2
-// close-on-exec, makes the process undumpable and a subreaper, and begins to
-// start the guardian, without waiting for it. A means that is missing is no
+// close-on-exec, makes the process undumpable and a subreaper, and starts the
+// guardian, without waiting until it is there. A means that is missing is no
 // error: [Supervisor.Means] and [Supervisor.Notes] tell.
 //
 // The guardian needs [Main] in main; without it the process itself becomes the
@@ -70,22 +71,20 @@ func Open(o Options) (*Supervisor, error) {
 	}
 	self := unix.Getpid()
 	s.leafName = fmt.Sprintf("prp-%d-%d-%d", self, startOf(proc, self), leafCount.Add(1))
-	go s.startGuardian()
+	// The fork comes before all else: a guardian needs longer for its start
+	// than everything that this process has to do meanwhile.
+	if !o.noGuardian {
+		g, err := startGuardian(s.leafName)
+		if err != nil {
+			s.note("guardian: " + err.Error())
+		}
+		s.guard = g
+	}
+	go func() {
+		defer close(s.ready)
+		s.makeLeaf()
+	}()
 	return s, nil
-}
-
-// startGuardian runs beside everything else that a runner does at its start.
-func (s *Supervisor) startGuardian() {
-	defer close(s.ready)
-	if s.opts.noGuardian {
-		return
-	}
-	g, err := startGuardian(s.leafName)
-	if err != nil {
-		s.note("guardian: " + err.Error())
-		return
-	}
-	s.guard = g
 }
 
 func (s *Supervisor) note(text string) {
@@ -94,8 +93,7 @@ func (s *Supervisor) note(text string) {
 	s.notes = append(s.notes, text)
 }
 
-// Notes says, one sentence each, which means could not be had and why. It
-// waits for the guardian's start.
+// Notes says, one sentence each, which means could not be had and why.
 func (s *Supervisor) Notes() []string {
 	<-s.ready
 	s.mu.Lock()
@@ -106,7 +104,6 @@ func (s *Supervisor) Notes() []string {
 // Means names the means that are in force or ready, strongest first. The
 // cgroup is only known once a child has been started.
 func (s *Supervisor) Means() []string {
-	<-s.ready
 	return s.means(false, s.guard != nil)
 }
 
@@ -126,8 +123,8 @@ func (s *Supervisor) means(cgroup, guarded bool) []string {
 	return append(m, MeanProcessGroup)
 }
 
-// Start starts the child. It blocks for as long as the exec takes, and for the
-// rest of the guardian's start. The error is a [*StartError]. A supervisor has
+// Start starts the child. It blocks for as long as the exec takes, and for what
+// is left of the guardian's own start. The error is a [*StartError]. A supervisor has
 // one child in its life; a start that failed may be tried again.
 func (s *Supervisor) Start(spec Spec) (*Child, error) {
 	path, startErr := resolve(spec)
@@ -205,6 +202,7 @@ func (s *Supervisor) Close() error {
 	if closed {
 		return nil
 	}
+	defer s.leaf.remove() // where nobody has
 	if c != nil {
 		c.Kill()
 		<-s.finished

@@ -114,6 +114,9 @@ func (t *tree) noticeExit() {
 	case exited:
 		t.exitSeen = true
 		t.onExit(info.exit())
+		// The order to end comes next as a rule, and the end reaps them all:
+		// no scan delays it.
+		t.lastScan = time.Now()
 	case gone:
 		// Somebody else has reaped it: its exit cannot be learned, and its
 		// number is not ours any more.

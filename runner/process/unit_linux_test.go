@@ -103,14 +103,17 @@ func TestCgroupDir(t *testing.T) {
 }
 
 func TestWire(t *testing.T) {
-	l := launch{path: "/bin/x", argv: []string{"x", "", "a\nb"}, env: []string{"A=1", "B=\xff"}, dir: "/tmp"}
-	message := packLaunch(l, Options{noCgroup: true})
+	l := launch{
+		path: "/bin/x", argv: []string{"x", "", "a\nb"}, env: []string{"A=1", "B=\xff"}, dir: "/tmp",
+		leaf: &leaf{dir: "/sys/fs/cgroup/a b", fd: -1, killFD: -1},
+	}
+	message := packLaunch(l, Options{noSweep: true})
 	kind, u, err := readMessage(strings.NewReader(string(message)))
 	if err != nil || kind != msgStart {
 		t.Fatalf("%q, %v", kind, err)
 	}
 	got, o, err := unpackLaunch(u)
-	if err != nil || !reflect.DeepEqual(got, l) || o != (Options{noCgroup: true}) {
+	if err != nil || !reflect.DeepEqual(got, l) || o != (Options{noSweep: true}) {
 		t.Errorf("%+v, %+v, %v, want %+v", got, o, err, l)
 	}
 	for cut := range len(message) - headerBytes {

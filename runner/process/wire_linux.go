@@ -11,9 +11,9 @@ import (
 // Kinds of messages between the runner and its guardian, a private stream of
 // the two halves of one program: a kind, a length, a body.
 const (
-	msgStart   = 'S' // runner: launch, with three descriptors
+	msgStart   = 'S' // runner: launch, with its descriptors
 	msgStop    = 'E' // runner: what is left of the grace
-	msgStarted = 's' // guardian: number, start time, cgroup or why not
+	msgStarted = 's' // guardian: number, start time, whether in the cgroup
 	msgFailed  = 'f' // guardian: errno
 	msgExited  = 'x' // guardian: Exit
 	msgGone    = 'g' // guardian: Containment
@@ -136,7 +136,7 @@ func packLaunch(l launch, o Options) []byte {
 	p.strings(l.argv)
 	p.strings(l.env)
 	p.string(l.dir)
-	p.bool(o.noCgroup)
+	p.string(l.leaf.path())
 	p.bool(o.noSweep)
 	return p.bytes()
 }
@@ -146,7 +146,9 @@ func unpackLaunch(u *unpacker) (l launch, o Options, err error) {
 	l.argv = u.strings()
 	l.env = u.strings()
 	l.dir = u.string()
-	o.noCgroup = u.bool()
+	if dir := u.string(); dir != "" {
+		l.leaf = &leaf{dir: dir, fd: -1, killFD: -1}
+	}
 	o.noSweep = u.bool()
 	if u.bad {
 		return launch{}, Options{}, errWire
@@ -169,7 +171,6 @@ type birth struct {
 	pid    int
 	since  uint64
 	inLeaf bool
-	note   string // why there is no cgroup leaf
 }
 
 func packBirth(b birth) []byte {
@@ -177,12 +178,11 @@ func packBirth(b birth) []byte {
 	p.int(b.pid)
 	p.int(int(b.since))
 	p.bool(b.inLeaf)
-	p.string(b.note)
 	return p.bytes()
 }
 
 func unpackBirth(u *unpacker) birth {
-	return birth{pid: u.int(), since: uint64(u.int()), inLeaf: u.bool(), note: u.string()}
+	return birth{pid: u.int(), since: uint64(u.int()), inLeaf: u.bool()}
 }
 
 func packExit(e Exit) []byte {
