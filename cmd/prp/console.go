@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"prp/controller"
 	"prp/controller/console"
@@ -153,10 +154,12 @@ func serveConsole(s *streams, name string, server *console.Server, addr, fragmen
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(ch)
 	go func() {
-		<-ch
+		var p presses
+		p.again(<-ch, time.Now())
 		fmt.Fprintf(s.err, "prp %s: ending the runs; Ctrl-C again kills them\n", name)
 		end()
-		<-ch
+		for p.again(<-ch, time.Now()) {
+		}
 		server.Kill()
 	}()
 	fmt.Fprintln(s.out, url)
