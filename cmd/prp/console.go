@@ -73,6 +73,9 @@ func (o *consoleOptions) run(s *streams, args []string) int {
 	if len(args) > 0 {
 		return fail(s, "console", misuse("expected no arguments, got %q", args))
 	}
+	if err := console.CheckAddress(o.addr); err != nil {
+		return fail(s, "console", misuse("--addr: %s", err))
+	}
 	choices, err := o.choices()
 	if err != nil {
 		return fail(s, "console", err)
@@ -221,6 +224,9 @@ func (o *pageOptions) flags(fs *flag.FlagSet) {
 
 // show shows a recorded run in the page, until Ctrl-C.
 func (o *pageOptions) show(s *streams, file string) int {
+	if err := console.CheckAddress(o.addr); err != nil {
+		return fail(s, "replay", misuse("--addr: %s", err))
+	}
 	in, err := open(s, file)
 	if err != nil {
 		return fail(s, "replay", err)

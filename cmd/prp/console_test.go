@@ -119,16 +119,27 @@ func TestReplayOpen(t *testing.T) {
 
 // TestConsoleMisuse: what is wrong is said before anything is served.
 func TestConsoleMisuse(t *testing.T) {
-	for _, args := range [][]string{
-		{"console", "more"}, {"console", "--harness", "a | b"}, {"console", "--script", "/nowhere.json"},
-	} {
-		out, err := exec.Command("prp", args...).CombinedOutput()
-		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
-			t.Errorf("prp %q: %v %s", args, err, out)
-		}
+	taken, _ := startPage(t, "console", "--no-open")
+	u, err := url.Parse(taken)
+	if err != nil {
+		t.Fatal(err)
 	}
-	out, err := exec.Command("prp", "console", "--no-open", "--addr", "192.0.2.1:0").CombinedOutput()
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Errorf("an address of somebody else: %v %s", err, out)
+	for _, tt := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"console", "more"}, exitUsage, `prp console: expected no arguments, got ["more"]`},
+		{[]string{"console", "--harness", "a | b"}, exitUsage, "operators"},
+		{[]string{"console", "--script", "/nowhere.json"}, exitUsage, "/nowhere.json"},
+		{[]string{"console", "--addr", "1:2:3"}, exitUsage, `prp console: --addr: expected HOST:PORT with a port from 0 to 65535, got "1:2:3"`},
+		{[]string{"replay", "--open", "--addr", "8080", "../../fixtures/happy.jsonl"}, exitUsage, "prp replay: --addr: expected HOST:PORT"},
+		{[]string{"console", "--no-open", "--addr", "192.0.2.1:0"}, exitUsage, "prp console: --addr: expected a loopback address"},
+		{[]string{"console", "--no-open", "--addr", u.Host}, exitFailed, "prp console: listen tcp " + u.Host},
+	} {
+		out, err := exec.Command("prp", tt.args...).CombinedOutput()
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != tt.status || !strings.HasPrefix(string(out), "prp ") || !strings.Contains(string(out), tt.want) {
+			t.Errorf("prp %q: %v, want status %d and %q, got %s", tt.args, err, tt.status, tt.want, out)
+		}
 	}
 }

@@ -257,9 +257,24 @@ func TestQuestionsAtTheTerminal(t *testing.T) {
 	x.typeIn("1\n")
 	x.see(`request_permission: allow`)
 	x.see(`What shall the note for the reviewers say\?[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`nothing was typed; Enter again answers with an empty text\s[^>]*> $`)
 	x.typeIn("It is late.\n")
 	x.see(`request_input: It is late\.`)
 	x.see("20 events")
+	if got := x.exit(); got != exitOK {
+		t.Errorf("exit status %d, want 0", got)
+	}
+}
+
+// TestEmptyAnswer: nothing is an answer where it is meant, and shown as one.
+func TestEmptyAnswer(t *testing.T) {
+	x := atTerminal(t, []string{"NO_COLOR=1"}, "run", "permission-input", "--delay-ms", "0", "--answer", "request_permission=allow")
+	x.see(`What shall the note for the reviewers say\?[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`Enter again answers with an empty text\s[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`request_input: ""`)
 	if got := x.exit(); got != exitOK {
 		t.Errorf("exit status %d, want 0", got)
 	}

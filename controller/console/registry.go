@@ -155,7 +155,7 @@ func (g *registry) load(name string, in io.Reader) (*run, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("console: read %s: %w", name, err)
+			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		m, found := replayer.Message(lines.LineNumber(), line, flags)
 		r.takeRecorded(bytes.Clone(line), &m, found)
