@@ -46,12 +46,18 @@ func (g *registry) start(kind, name, text string) (*run, *refusal) {
 		return nil, no
 	}
 	r := newRun(newID(), g.cfg.Choices[i], g.cfg.HistoryBytes)
-	cfg, err := g.cfg.Start(r.choice)
+	cfg, over, err := g.cfg.Start(r.choice)
+	release := func() {
+		if over != nil {
+			over()
+		}
+		g.release()
+	}
 	if err == nil {
-		err = r.start(g.ctx, cfg, text, g.release)
+		err = r.start(g.ctx, cfg, text, release)
 	}
 	if err != nil {
-		g.release()
+		release()
 		return nil, refuse(http.StatusInternalServerError, "start_failed", err.Error())
 	}
 	g.keep(r)
