@@ -26,7 +26,8 @@ const (
 
 // Problem is one thing that is wrong with a recorded stream.
 type Problem struct {
-	// Line is the number of the line, from 1, counting blank ones.
+	// Line is the number of the line, from 1, counting blank ones; 0 where the
+	// stream has none.
 	Line int64 `json:"line"`
 	// Path is the member, for example "message.event.sourceSeq"; empty for the line.
 	Path string `json:"path,omitempty"`
@@ -38,7 +39,11 @@ type Problem struct {
 
 // String is the problem as one line.
 func (p Problem) String() string {
-	return fmt.Sprintf("line %d: %s", p.Line, join(": ", p.Path, p.Detail+" ("+p.Rule+")"))
+	text := join(": ", p.Path, p.Detail+" ("+p.Rule+")")
+	if p.Line == 0 {
+		return text
+	}
+	return fmt.Sprintf("line %d: %s", p.Line, text)
 }
 
 // Replayer checks and folds a recorded stream, a trace or a journal, line by
@@ -115,9 +120,11 @@ func (r *Replayer) End() []Problem {
 	if r.bound.ended {
 		return nil
 	}
-	return []Problem{{
-		Line: r.line, Rule: RuleTerminal, Detail: "expected run.terminal at the end, got the end of the stream",
-	}}
+	seen := "the end of the stream"
+	if r.Lines == 0 {
+		seen = "an empty stream"
+	}
+	return []Problem{{Line: r.line, Rule: RuleTerminal, Detail: "expected run.terminal at the end, got " + seen}}
 }
 
 // Replay reads a recorded stream to its end and returns its replayer and all

@@ -291,6 +291,25 @@ func TestSummaryIsOneSafeLine(t *testing.T) {
 	}
 }
 
+// TestSummaryOfAnAnswer: what was answered is shown as a person reads it, also
+// where nothing was.
+func TestSummaryOfAnAnswer(t *testing.T) {
+	for response, want := range map[string]string{
+		`{"decision":"allow"}`:      "q: allow",
+		`{"text":"It is late."}`:    "q: It is late.",
+		`{"text":""}`:               `q: ""`,
+		`{"decision":"","text":""}`: `q: ""`,
+		`{"text":null}`:             `q: {"text":null}`,
+		`{"other":1}`:               `q: {"other":1}`,
+		`null`:                      "q",
+	} {
+		e := protocol.Event{EventType: protocol.EventRequestResolved, Payload: json.RawMessage(`{"requestId":"q","response":` + response + `}`)}
+		if got := Summarize(&e); got != want {
+			t.Errorf("%s: got %q, want %q", response, got, want)
+		}
+	}
+}
+
 // TestEveryReasonIsASentence: no reason of the spec is shown as a bare word.
 func TestEveryReasonIsASentence(t *testing.T) {
 	for _, r := range []protocol.Reason{

@@ -45,6 +45,9 @@ func (p payload) text(names ...string) string {
 	return ""
 }
 
+// blank reports whether a member is the empty string.
+func (p payload) blank(name string) bool { return string(p[name]) == `""` }
+
 // object is the members of a member.
 func (p payload) object(name string) payload {
 	o, _ := parsePayload(p[name])
@@ -117,6 +120,9 @@ func responseText(p payload) string {
 	r := p.object("response")
 	if t := r.text("decision", "text", "choice", "key"); t != "" {
 		return t
+	}
+	if r.blank("text") {
+		return `""` // an answer, and nothing in it
 	}
 	if t := p.text("response", "reason"); t != "" {
 		return t

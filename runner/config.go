@@ -101,10 +101,11 @@ const (
 	maxLog     = 64 << 20 // lines or bytes of the log tail
 )
 
-// Check returns the first member that is out of its limits.
+// Check returns the first member that is out of its limits. The error begins
+// with the name of its flag (spec section 7), without dashes.
 func (c *Config) Check() error {
 	for _, id := range []struct{ name, value string }{
-		{"run id", c.RunID}, {"session id", c.SessionID}, {"runner id", c.RunnerID},
+		{"run-id", c.RunID}, {"session-id", c.SessionID}, {"runner-id", c.RunnerID},
 	} {
 		if n := utf8.RuneCountInString(id.value); n < 1 || n > protocol.MaxRunIDLen || !utf8.ValidString(id.value) {
 			return fmt.Errorf("%s: expected 1 to %d characters of UTF-8, got %q", id.name, protocol.MaxRunIDLen, id.value)
@@ -117,11 +118,11 @@ func (c *Config) Check() error {
 		name             string
 		value, low, high int
 	}{
-		{"harness line bound", c.HarnessMaxLineBytes, minLine, maxLine},
-		{"command line bound", c.CommandMaxLineBytes, minLine, maxLine},
-		{"command history", c.CommandHistory, 1, maxHistory},
-		{"log lines", c.LogMaxLines, 0, maxLog},
-		{"log bytes", c.LogMaxBytes, 0, maxLog},
+		{"harness-max-line-bytes", c.HarnessMaxLineBytes, minLine, maxLine},
+		{"command-max-line-bytes", c.CommandMaxLineBytes, minLine, maxLine},
+		{"command-history", c.CommandHistory, 1, maxHistory},
+		{"log-max-lines", c.LogMaxLines, 0, maxLog},
+		{"log-max-bytes", c.LogMaxBytes, 0, maxLog},
 	} {
 		if n.value < n.low || n.value > n.high {
 			return fmt.Errorf("%s: expected %d to %d, got %d", n.name, n.low, n.high, n.value)

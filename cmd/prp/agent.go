@@ -21,9 +21,23 @@ type agentTarget struct {
 
 func (a *agentTarget) flags(fs *flag.FlagSet) {
 	fs.StringVar(&a.name, "agent", "", "run the agent of this `NAME` as the harness: "+strings.Join(agentNames(), ", "))
-	fs.StringVar(&a.permissions, "permissions", "", "who decides about what the agent wants to do, with `POLICY`\n"+
-		strings.Join(translate.PolicyNames(), ", ")+"; ask is the default")
+	fs.StringVar(&a.permissions, "permissions", "", permissionsUsage)
 	fs.StringVar(&a.home, "home", "", "the agent's home `DIRECTORY`, which is kept; else it has a private one")
+}
+
+// permissionsUsage is the help of --permissions.
+var permissionsUsage = "who decides about what the agent wants to do, with `POLICY`\n" +
+	strings.Join(translate.PolicyNames(), ", ") + "; ask is the default"
+
+// checkPermissions refuses a policy that there is not; empty is the default.
+func checkPermissions(policy string) error {
+	if policy == "" {
+		return nil
+	}
+	if _, err := translate.ParsePolicy(policy); err != nil {
+		return misuse("--permissions: %s", err)
+	}
+	return nil
 }
 
 func agentNames() []string {
@@ -45,10 +59,8 @@ func (a *agentTarget) check() error {
 	case !ok:
 		return misuse("--agent: expected one of %s, got %q%s", strings.Join(agentNames(), ", "), a.name, didYouMean(a.name, agentNames()))
 	}
-	if a.permissions != "" {
-		if _, err := translate.ParsePolicy(a.permissions); err != nil {
-			return misuse("--permissions: %s", err)
-		}
+	if err := checkPermissions(a.permissions); err != nil {
+		return err
 	}
 	if _, err := exec.LookPath(preset.Argv[0]); err != nil {
 		return fmt.Errorf("--agent %s: %q is not in PATH; it comes with the npm package %s", a.name, preset.Argv[0], preset.Package)

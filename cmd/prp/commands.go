@@ -48,7 +48,7 @@ func misuse(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 func commands() []*command {
 	return []*command{
 		runCommand, shellCommand, consoleCommand, replayCommand, validateCommand,
-		scriptsCommand, schemaCommand, conformanceCommand, doctorCommand, completionCommand, helpCommand,
+		scriptsCommand, schemaCommand, conformanceCommand, doctorCommand, completionCommand, versionCommand, helpCommand,
 	}
 }
 
@@ -114,21 +114,9 @@ func (c *command) run(s *streams, args []string) int {
 		return exitOK
 	}
 	if err != nil {
-		return fail(s, c.name, misuse("%s%s", err, nearFlag(fs, err)))
+		return fail(s, c.name, flagError(fs, err))
 	}
 	return do(s, positional)
-}
-
-// nearFlag ends the message about a flag that is not known; package flag tells
-// its name in the text only.
-func nearFlag(fs *flag.FlagSet, err error) string {
-	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !unknown {
-		return ""
-	}
-	var names []string
-	fs.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
-	return didYouMean("--"+strings.TrimPrefix(name, "-"), names)
 }
 
 // fail reports an error of a command and returns the status that it has.
@@ -166,6 +154,16 @@ func didYouMean(name string, known []string) string {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
+}
+
+// thereAre ends a message about an unknown name with the one that may be meant
+// and all that there are.
+func thereAre(name, what string, known []string) string {
+	all := strings.Join(known, ", ")
+	if near := didYouMean(name, known); near != "" {
+		return near + " The " + what + " are: " + all
+	}
+	return "; the " + what + " are: " + all
 }
 
 // list is a flag that may be given several times.

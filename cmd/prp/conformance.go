@@ -92,8 +92,7 @@ func (o *conformanceOptions) check(args []string) error {
 	}
 	for _, name := range o.only {
 		if !slices.Contains(conform.Cases(), name) {
-			return misuse("--case: expected a case, got %q%s; the cases are: %s",
-				name, didYouMean(name, conform.Cases()), strings.Join(conform.Cases(), ", "))
+			return misuse("--case: expected a case, got %q%s", name, thereAre(name, "cases", conform.Cases()))
 		}
 	}
 	return o.agent.check()

@@ -10,11 +10,15 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"prp/controller"
 	"prp/controller/console"
+	"prp/harness/acp"
 	"prp/harness/fake"
 	"prp/scripts"
 )
@@ -31,9 +35,12 @@ type consoleOptions struct {
 	addr, text, cwd string
 	harnesses       list
 	scripts         list
+	agents          list
+	permissions     string
 	envAllow        list
 	delayMS         int
 	noOpen          bool
+	streams         *streams
 }
 
 var consoleCommand = &command{
@@ -41,9 +48,10 @@ var consoleCommand = &command{
 	short: "start, watch and steer runs in a browser",
 	long: `
 Serves a page on this machine's loopback and prints its address. There you start
-runs of the built-in scripts, of script files of your own (--script) or of
-harnesses that you name here (--harness), watch them live, answer their
-questions, interrupt them, and look at those that are over.
+runs of the built-in scripts, of script files of your own (--script), of
+harnesses that you name here (--harness) or of the agents that are installed
+('prp doctor' lists them), watch them live, answer their questions, interrupt
+them, and look at those that are over.
 
 The address holds a token: whoever has it can act. Requests from anywhere but
 this machine are refused, also where --addr is a broad address.
@@ -53,12 +61,15 @@ Ctrl-C ends every run and then the console; a second one kills the runs.
 exit status: 0 it was ended, 1 it could not serve, 2 wrong command line.
 
   prp console
-  prp console --harness 'my-agent --stdio' --cwd ~/project`,
+  prp console --agent claude --permissions allow-reads --cwd ~/project
+  prp console --harness 'my-agent --stdio'`,
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &consoleOptions{}
 		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `HOST:PORT` ("+defaultAddr+"); port 0 takes a free one")
 		fs.Var(&o.harnesses, "harness", "offer this `COMMAND` as a harness (shell words, no shell); may be repeated")
 		fs.Var(&o.scripts, "script", "offer the script in `FILE`; may be repeated")
+		fs.Var(&o.agents, "agent", "offer the agent of this `NAME`, and no other: "+strings.Join(agentNames(), ", ")+"; may be repeated")
+		fs.StringVar(&o.permissions, "permissions", "", permissionsUsage)
 		fs.Var(&o.envAllow, "env-allow", "let harnesses see the environment variable `NAME`; may be repeated")
 		fs.StringVar(&o.text, "text", "Do what there is to do.", "the `TEXT` that is proposed for a turn")
 		fs.StringVar(&o.cwd, "cwd", "", "working `DIRECTORY` of the harnesses")
@@ -72,6 +83,10 @@ func (o *consoleOptions) run(s *streams, args []string) int {
 	if len(args) > 0 {
 		return fail(s, "console", misuse("expected no arguments, got %q", args))
 	}
+	if err := console.CheckAddress(o.addr); err != nil {
+		return fail(s, "console", misuse("--addr: %s", err))
+	}
+	o.streams = s
 	choices, err := o.choices()
 	if err != nil {
 		return fail(s, "console", err)
@@ -116,6 +131,33 @@ func (o *consoleOptions) choices() ([]console.Choice, error) {
 		}
 		choices = append(choices, c)
 	}
+	agents, err := o.agentChoices()
+	return append(choices, agents...), err
+}
+
+// agentChoices are the agents that are named, which have to be there, else
+// those that are.
+func (o *consoleOptions) agentChoices() ([]console.Choice, error) {
+	if err := checkPermissions(o.permissions); err != nil {
+		return nil, err
+	}
+	var choices []console.Choice
+	for _, p := range acp.Presets() {
+		path, err := exec.LookPath(p.Argv[0])
+		if err != nil || (len(o.agents) > 0 && !slices.Contains(o.agents, p.Name)) {
+			continue
+		}
+		about := "the agent " + path
+		if lacks := unset(p.Needs); len(lacks) > 0 {
+			about += "; not set: " + strings.Join(lacks, " ")
+		}
+		choices = append(choices, console.Choice{Kind: console.KindAgent, Name: p.Name, Description: about})
+	}
+	for _, name := range o.agents {
+		if _, err := o.target(console.Choice{Kind: console.KindAgent, Name: name}); err != nil {
+			return nil, err
+		}
+	}
 	return choices, nil
 }
 
@@ -123,21 +165,26 @@ func (o *consoleOptions) choices() ([]console.Choice, error) {
 func (o *consoleOptions) target(c console.Choice) (*target, error) {
 	t := &target{cwd: o.cwd, envAllow: o.envAllow, delayMS: -1}
 	t.runnerFlags = "--max-events " + strconv.Itoa(maxConsoleEvents)
-	if c.Kind == console.KindHarness {
+	switch c.Kind {
+	case console.KindHarness:
 		t.harness = c.Name
+		return t, t.check(nil)
+	case console.KindAgent:
+		t.agent.name, t.agent.permissions = c.Name, o.permissions
 		return t, t.check(nil)
 	}
 	t.delayMS = o.delayMS
 	return t, t.check([]string{c.Name})
 }
 
-// start is the runner for a choice.
-func (o *consoleOptions) start(c console.Choice) (controller.Config, error) {
+// start is the runner for a choice; over removes an agent's private home.
+func (o *consoleOptions) start(c console.Choice) (cfg controller.Config, over func(), err error) {
 	t, err := o.target(c)
 	if err != nil {
-		return controller.Config{}, err
+		return controller.Config{}, nil, err
 	}
-	return t.config()
+	cfg, err = t.config()
+	return cfg, func() { t.agent.close(o.streams) }, err
 }
 
 // serveConsole serves until Ctrl-C or SIGTERM; a second one kills the runs.
@@ -153,10 +200,12 @@ func serveConsole(s *streams, name string, server *console.Server, addr, fragmen
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(ch)
 	go func() {
-		<-ch
+		var p presses
+		p.again(<-ch, time.Now())
 		fmt.Fprintf(s.err, "prp %s: ending the runs; Ctrl-C again kills them\n", name)
 		end()
-		<-ch
+		for p.again(<-ch, time.Now()) {
+		}
 		server.Kill()
 	}()
 	fmt.Fprintln(s.out, url)
@@ -218,6 +267,9 @@ func (o *pageOptions) flags(fs *flag.FlagSet) {
 
 // show shows a recorded run in the page, until Ctrl-C.
 func (o *pageOptions) show(s *streams, file string) int {
+	if err := console.CheckAddress(o.addr); err != nil {
+		return fail(s, "replay", misuse("--addr: %s", err))
+	}
 	in, err := open(s, file)
 	if err != nil {
 		return fail(s, "replay", err)

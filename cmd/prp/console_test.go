@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -49,31 +53,62 @@ func startPage(t *testing.T, args ...string) (address string, end func() error) 
 	}
 }
 
-// browse goes to the printed address as a browser does, and then to paths.
-func browse(t *testing.T, address string, paths ...string) (answers []string) {
+// visitor is a browser that was let in.
+type visitor struct {
+	t      *testing.T
+	client *http.Client
+	base   string
+}
+
+// visit goes to the printed address as a browser does.
+func visit(t *testing.T, address string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Jar: jar, Timeout: pageHang}
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append([]string{"/?" + u.RawQuery}, paths...) {
-		resp, err := client.Get("http://" + u.Host + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s %v %s", path, resp.Status, err, text)
-		}
-		answers = append(answers, string(text))
+	v := &visitor{t: t, client: &http.Client{Jar: jar, Timeout: pageHang}, base: "http://" + u.Host}
+	v.get("/?" + u.RawQuery)
+	return v
+}
+
+func (v *visitor) get(path string) string {
+	v.t.Helper()
+	resp, err := v.client.Get(v.base + path)
+	return v.answer(path, resp, err)
+}
+
+func (v *visitor) post(path, body string) string {
+	v.t.Helper()
+	resp, err := v.client.Post(v.base+path, "application/json", strings.NewReader(body))
+	return v.answer(path, resp, err)
+}
+
+func (v *visitor) answer(path string, resp *http.Response, err error) string {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
 	}
-	return answers[1:]
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode/100 != 2 {
+		v.t.Fatalf("%s: %s %v %s", path, resp.Status, err, text)
+	}
+	return string(text)
+}
+
+// browse goes to the printed address, and then to paths.
+func browse(t *testing.T, address string, paths ...string) (answers []string) {
+	t.Helper()
+	v := visit(t, address)
+	for _, path := range paths {
+		answers = append(answers, v.get(path))
+	}
+	return answers
 }
 
 // TestConsole: the printed address leads to the page and to what can be
@@ -91,6 +126,82 @@ func TestConsole(t *testing.T) {
 	}
 	if err := end(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
+	}
+}
+
+// pageAgent is an agent without a model: it asks, and says what it was told and
+// where its home is.
+const pageAgent = `#!/bin/sh
+say() {
+  printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$1"
+}
+while read -r line; do
+  id=${line#*\"id\":}
+  id=${id%%,*}
+  case $line in
+  *'"method":"initialize"'*) result='{"protocolVersion":1}' ;;
+  *'"method":"session/new"'*) result='{"sessionId":"s"}' ;;
+  *'"method":"session/prompt"'*)
+    printf '{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","title":"do it","kind":"execute"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n'
+    read -r answer
+    answer=${answer#*optionId\":\"}
+    say "told ${answer%%\"*} home=$HOME"
+    result='{"stopReason":"end_turn"}' ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+`
+
+// TestConsoleAgent: an agent that is installed can be started from the page with
+// a text and answered there; its private home is gone with the run.
+func TestConsoleAgent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the agent is a shell script")
+	}
+	bin, tmp := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "claude-agent-acp"), []byte(pageAgent), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	address, end := startPage(t, "console", "--no-open", "--agent", "claude")
+	v := visit(t, address)
+	const runs = "/api/localRunner/runs"
+	if got := v.get(runs); !strings.Contains(got, `"kind":"agent","name":"claude"`) || !strings.Contains(got, "not set: ANTHROPIC_API_KEY") {
+		t.Fatalf("the agent cannot be started: %s", got)
+	}
+	var started struct{ Run struct{ ID string } }
+	if err := json.Unmarshal([]byte(v.post(runs, `{"kind":"agent","name":"claude","text":"Fix it."}`)), &started); err != nil || started.Run.ID == "" {
+		t.Fatal(started, err)
+	}
+	resp, err := v.client.Get(v.base + runs + "/" + started.Run.ID + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	request := regexp.MustCompile(`"requestId":"([^"]+)"`)
+	lines, told := bufio.NewScanner(resp.Body), ""
+	for lines.Scan() {
+		switch line := lines.Text(); {
+		case strings.Contains(line, `"runtime_request.created"`):
+			id := request.FindStringSubmatch(line)[1]
+			v.post(runs+"/"+started.Run.ID+"/resolve", `{"requestId":"`+id+`","response":{"decision":"allow"}}`)
+		case strings.Contains(line, "told "):
+			told = line
+		}
+	}
+	if !strings.Contains(told, "told yes home="+tmp) {
+		t.Errorf("the agent says %q", told)
+	}
+	if got := v.get(runs + "/" + started.Run.ID + "/trace"); !strings.Contains(got, `"runTerminalState":"succeeded"`) {
+		t.Errorf("the trace is %s", got)
+	}
+	if err := end(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
+		t.Errorf("there is left %q %v", left, err)
 	}
 }
 
@@ -119,16 +230,29 @@ func TestReplayOpen(t *testing.T) {
 
 // TestConsoleMisuse: what is wrong is said before anything is served.
 func TestConsoleMisuse(t *testing.T) {
-	for _, args := range [][]string{
-		{"console", "more"}, {"console", "--harness", "a | b"}, {"console", "--script", "/nowhere.json"},
-	} {
-		out, err := exec.Command("prp", args...).CombinedOutput()
-		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
-			t.Errorf("prp %q: %v %s", args, err, out)
-		}
+	taken, _ := startPage(t, "console", "--no-open")
+	u, err := url.Parse(taken)
+	if err != nil {
+		t.Fatal(err)
 	}
-	out, err := exec.Command("prp", "console", "--no-open", "--addr", "192.0.2.1:0").CombinedOutput()
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Errorf("an address of somebody else: %v %s", err, out)
+	for _, tt := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"console", "more"}, exitUsage, `prp console: expected no arguments, got ["more"]`},
+		{[]string{"console", "--harness", "a | b"}, exitUsage, "operators"},
+		{[]string{"console", "--script", "/nowhere.json"}, exitUsage, "/nowhere.json"},
+		{[]string{"console", "--agent", "clude"}, exitUsage, `prp console: --agent: expected one of claude, codex, gemini, opencode, qwen, got "clude"; did you mean "claude"?`},
+		{[]string{"console", "--permissions", "yes"}, exitUsage, "prp console: --permissions: expected one of ask, "},
+		{[]string{"console", "--addr", "1:2:3"}, exitUsage, `prp console: --addr: expected HOST:PORT with a port from 0 to 65535, got "1:2:3"`},
+		{[]string{"replay", "--open", "--addr", "8080", "../../fixtures/happy.jsonl"}, exitUsage, "prp replay: --addr: expected HOST:PORT"},
+		{[]string{"console", "--no-open", "--addr", "192.0.2.1:0"}, exitUsage, "prp console: --addr: expected a loopback address"},
+		{[]string{"console", "--no-open", "--addr", u.Host}, exitFailed, "prp console: listen tcp " + u.Host},
+	} {
+		out, err := exec.Command("prp", tt.args...).CombinedOutput()
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != tt.status || !strings.HasPrefix(string(out), "prp ") || !strings.Contains(string(out), tt.want) {
+			t.Errorf("prp %q: %v, want status %d and %q, got %s", tt.args, err, tt.status, tt.want, out)
+		}
 	}
 }

@@ -23,7 +23,7 @@ usage: prp COMMAND [ARGUMENTS]
 It carries two programs inside, each with its own -h:
 
   runner       the supervisor, as prp-runner
-  harness      the scripted harness, as prp-harness
+  harness      the harness: scripts, commands and agents, as prp-harness
 
 'prp help TOPIC' tells more about:
 

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"strings"
 
 	"prp/harness/fake"
 	"prp/protocol/schema"
@@ -58,7 +57,13 @@ three processes, or prints one of them.`,
 func runSchema(s *streams, args []string) int {
 	switch len(args) {
 	case 0:
-		fmt.Fprintln(s.out, strings.Join(schema.Names(), "\n"))
+		for _, name := range schema.Names() {
+			about, err := schema.Describe(name)
+			if err != nil {
+				return fail(s, "schema", err)
+			}
+			fmt.Fprintf(s.out, "%-16s %s\n", name, about)
+		}
 		return exitOK
 	case 1:
 		text, err := schema.Get(args[0])

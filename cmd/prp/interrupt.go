@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"prp/controller"
 	"prp/protocol"
@@ -25,6 +26,8 @@ type interrupts struct {
 	id func(kind protocol.CommandType) string
 
 	keys   chan os.Signal
+	typed  chan struct{} // what press has seen
+	now    func() time.Time
 	count  atomic.Int32 // since the last turn began
 	killed atomic.Bool
 	// ended is closed when a signal other than Ctrl-C has asked for the end.
@@ -33,8 +36,8 @@ type interrupts struct {
 
 func newInterrupts(client *controller.Client, say func(text string)) *interrupts {
 	return &interrupts{
-		client: client, say: say, ended: make(chan struct{}),
-		keys: make(chan os.Signal, 8), // more than a person can mean
+		client: client, say: say, ended: make(chan struct{}), now: time.Now,
+		keys: make(chan os.Signal, 8), typed: make(chan struct{}, 8), // more than a person can mean
 	}
 }
 
@@ -44,12 +47,17 @@ func (i *interrupts) hook() (stop func()) {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		var p presses
 		for {
 			select {
 			case <-over:
 				return
+			case <-i.typed:
+				i.take(&wg, os.Interrupt)
 			case sig := <-i.keys:
-				i.take(&wg, sig)
+				if !p.again(sig, i.now()) {
+					i.take(&wg, sig)
+				}
 			}
 		}
 	})
@@ -60,10 +68,11 @@ func (i *interrupts) hook() (stop func()) {
 	}
 }
 
-// press is a Ctrl-C that a terminal in raw mode does not make a signal of.
+// press is a Ctrl-C that a terminal in raw mode does not make a signal of. Each
+// is one that a person has typed.
 func (i *interrupts) press() {
 	select {
-	case i.keys <- os.Interrupt:
+	case i.typed <- struct{}{}:
 	default: // nobody presses so often and means it
 	}
 }

@@ -116,7 +116,7 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 			r.Prompt, r.RequestID)
 	}
 	p.view.awaitQuestion(ctx, r.RequestID) // so that it stands below its event
-	for {
+	for blank := false; ; {
 		p.screen.ask(p.question(r, choices), "> ")
 		line, err := p.readLine(ctx)
 		if err != nil {
@@ -124,8 +124,15 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 			p.screen.resume(p.progress)
 			return nil, err
 		}
-		response, err := responseTo(r, choices, strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		response, err := responseTo(r, choices, line)
 		p.screen.resume(p.progress)
+		if err == nil && line == "" && !blank {
+			// Mostly a slip, and it could not be taken back.
+			blank = true
+			p.screen.print("nothing was typed; Enter again answers with an empty text")
+			continue
+		}
 		if err == nil {
 			return response, nil
 		}

@@ -154,6 +154,14 @@ func (x *terminal) exit() int {
 
 const ctrlC = "\x03"
 
+// pressAgain types another Ctrl-C, so late that it is no echo of the one whose
+// answer was seen.
+func (x *terminal) pressAgain() {
+	x.t.Helper()
+	time.Sleep(pressGap)
+	x.typeIn(ctrlC)
+}
+
 // ran checks the record of the run.
 func ran(t *testing.T, record string, events int64, reason string) {
 	t.Helper()
@@ -215,7 +223,7 @@ func TestCtrlCTwiceCancels(t *testing.T) {
 	x.see("item_deaf")
 	x.typeIn(ctrlC)
 	x.see("interrupting the turn")
-	x.typeIn(ctrlC)
+	x.pressAgain()
 	x.see("cancelling the run")
 	x.see("The run was cancelled")
 	if got := x.exit(); got != exitCancelled {
@@ -230,7 +238,7 @@ func TestCtrlCThriceKills(t *testing.T) {
 	x := atTerminal(t, nil, "run", writeScript(t, deafScript))
 	x.see("item_deaf")
 	for _, answer := range []string{"interrupting the turn", "cancelling the run", "killing the run"} {
-		x.typeIn(ctrlC)
+		x.pressAgain()
 		x.see(answer)
 	}
 	x.see("The run has no terminal")
@@ -249,9 +257,24 @@ func TestQuestionsAtTheTerminal(t *testing.T) {
 	x.typeIn("1\n")
 	x.see(`request_permission: allow`)
 	x.see(`What shall the note for the reviewers say\?[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`nothing was typed; Enter again answers with an empty text\s[^>]*> $`)
 	x.typeIn("It is late.\n")
 	x.see(`request_input: It is late\.`)
 	x.see("20 events")
+	if got := x.exit(); got != exitOK {
+		t.Errorf("exit status %d, want 0", got)
+	}
+}
+
+// TestEmptyAnswer: nothing is an answer where it is meant, and shown as one.
+func TestEmptyAnswer(t *testing.T) {
+	x := atTerminal(t, []string{"NO_COLOR=1"}, "run", "permission-input", "--delay-ms", "0", "--answer", "request_permission=allow")
+	x.see(`What shall the note for the reviewers say\?[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`Enter again answers with an empty text\s[^>]*> $`)
+	x.typeIn("\n")
+	x.see(`request_input: ""`)
 	if got := x.exit(); got != exitOK {
 		t.Errorf("exit status %d, want 0", got)
 	}
@@ -263,7 +286,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	x.see(`> $`)
 	x.typeIn(ctrlC)
 	x.see("interrupting the turn")
-	x.typeIn(ctrlC)
+	x.pressAgain()
 	x.see("The run was cancelled")
 	if got := x.exit(); got != exitCancelled {
 		t.Errorf("exit status %d, want 130", got)

@@ -268,7 +268,7 @@ func (r *renderer) end(age time.Duration) {
 		if look == plain {
 			look = yellow
 		}
-		fmt.Fprintf(&b, "%s %s\n", r.screen.paint(look, "The run "+ended(t.RunTerminalState)+"."), controller.ReasonText(t.Reconciliation.Reason))
+		fmt.Fprintf(&b, "%s\n", endText(t, func(text string) string { return r.screen.paint(look, text) }))
 		if t.Reconciliation.ProposalContradicted {
 			b.WriteString("The harness had proposed another end; the facts decide.\n")
 		}
@@ -284,6 +284,16 @@ func tailText(l *protocol.LogTail) string {
 		return "(" + countOf(l.RetainedLines, "line") + ")"
 	}
 	return fmt.Sprintf("(the last %s, %d before them)", countOf(l.RetainedLines, "line"), l.DroppedLines)
+}
+
+// endText says how the run ended and why, once where the reason says both.
+func endText(t *protocol.Terminal, paint func(string) string) string {
+	reason := controller.ReasonText(t.Reconciliation.Reason)
+	state := "The run " + ended(t.RunTerminalState)
+	if why, ok := strings.CutPrefix(reason, state); ok {
+		return paint(state) + why
+	}
+	return paint(state+".") + " " + reason
 }
 
 func ended(state protocol.RunTerminalState) string {

@@ -25,7 +25,8 @@ var replayCommand = &command{
 	long: `
 Reads a recorded run, a trace of 'prp run --record' or a journal of
 'prp-runner --journal', and shows it as 'prp run' does. Each line is checked;
-what is wrong is shown with its line, member and rule. "-" is stdin.
+what is wrong is shown with its line, member and rule, the first 20 of it.
+"-" is stdin.
 
 exit status: 0 the record is valid, 1 it is not, 2 wrong command line.`,
 	flags: func(fs *flag.FlagSet) runFunc {
@@ -55,10 +56,15 @@ exit status: 0 the stream is valid, 1 it is not, 2 wrong command line.`,
 	},
 }
 
+// maxShown bounds the problems that prp replay shows: of a file that is no
+// record every line is one. 'prp validate' shows all.
+const maxShown = 20
+
 type replayOptions struct {
 	page                   pageOptions
 	snapshot, follow, pass bool
 	problems               int
+	most                   int // problems that are shown; 0 is all
 }
 
 // each hands the lines of in to the replayer one by one, and what comes of
@@ -87,6 +93,7 @@ func (o *replayOptions) replay(s *streams, args []string) int {
 	if len(args) != 1 {
 		return fail(s, "replay", misuse("expected one file, got %d", len(args)))
 	}
+	o.most = maxShown
 	if o.page.open {
 		return o.page.show(s, args[0])
 	}
@@ -114,6 +121,9 @@ func (o *replayOptions) replay(s *streams, args []string) int {
 	}, over)
 	if err != nil {
 		return fail(s, "replay", err)
+	}
+	if more := o.problems - o.most; more > 0 {
+		fmt.Fprintf(s.err, "%s more; 'prp validate' shows all\n", countOf(more, "problem"))
 	}
 	if o.snapshot {
 		out, err := json.MarshalIndent(&r.Snapshot, "", "  ")
@@ -165,9 +175,10 @@ func (o *replayOptions) validate(s *streams, args []string) int {
 
 // report prints what is wrong.
 func (o *replayOptions) report(w io.Writer, found []controller.Problem) {
-	o.problems += len(found)
 	for _, p := range found {
-		fmt.Fprintln(w, p)
+		if o.problems++; o.most == 0 || o.problems <= o.most {
+			fmt.Fprintln(w, p)
+		}
 	}
 }
 

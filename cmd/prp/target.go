@@ -107,8 +107,7 @@ func (t *target) findScript(name string) error {
 	}
 	_, err := fake.Load(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, `/\.`) {
-		return misuse("expected a script name or a file, got %q%s; the scripts are: %s",
-			name, didYouMean(name, scripts.Names()), strings.Join(scripts.Names(), ", "))
+		return misuse("expected a script name or a file, got %q%s", name, thereAre(name, "scripts", scripts.Names()))
 	}
 	if err != nil {
 		return misuse("script: %s", err)

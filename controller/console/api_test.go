@@ -348,6 +348,36 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestOver: what a run was given is taken back once it is over, before it gives
+// up its place, and also where it could not be started.
+func TestOver(t *testing.T) {
+	cfg := withScripts(t, "happy-path", "nothing")
+	start := cfg.Start
+	over := make(chan string, 2)
+	cfg.Start = func(c Choice) (controller.Config, func(), error) {
+		cc, _, err := start(c)
+		if c.Name == "nothing" {
+			cc.Argv = []string{"/does/not/exist"}
+		}
+		return cc, func() { over <- c.Name }, err
+	}
+	l := serve(t, cfg, "127.0.0.1:0")
+	if status, body := l.do("POST", prefix+"/runs", `{"kind":"script","name":"nothing"}`); status != 500 || code(t, body) != "start_failed" {
+		t.Errorf("got %d %s", status, body)
+	}
+	if got := <-over; got != "nothing" {
+		t.Errorf("over is %q", got)
+	}
+	l.start("happy-path")
+	if got := <-over; got != "happy-path" {
+		t.Errorf("over is %q", got)
+	}
+	l.end()
+	if len(over) > 0 {
+		t.Errorf("%s is over again", <-over)
+	}
+}
+
 // TestRecorded: a recorded run is shown as it is, with what is wrong in it.
 func TestRecorded(t *testing.T) {
 	for _, tt := range []struct {

@@ -121,10 +121,10 @@ func visible(t *testing.T, names ...string) Config {
 	t.Helper()
 	cfg := withScripts(t, names...)
 	start := cfg.Start
-	cfg.Start = func(c Choice) (cc controller.Config, err error) {
-		cc, err = start(c)
+	cfg.Start = func(c Choice) (controller.Config, func(), error) {
+		cc, over, err := start(c)
 		cc.Argv = cc.Argv[:len(cc.Argv)-2] // without --delay-ms
-		return cc, err
+		return cc, over, err
 	}
 	return cfg
 }

@@ -31,7 +31,7 @@ const (
 
 // Choice is something that can be started.
 type Choice struct {
-	// Kind is "script" or "harness".
+	// Kind is "script", "harness" or "agent".
 	Kind string `json:"kind"`
 	// Name is unique among those of its kind.
 	Name        string `json:"name"`
@@ -42,6 +42,7 @@ type Choice struct {
 const (
 	KindScript   = "script"
 	KindHarness  = "harness"
+	KindAgent    = "agent" // a real agent, through its adapter
 	KindRecorded = "recorded"
 )
 
@@ -51,8 +52,10 @@ type Config struct {
 	// Choices can be started from the page. None is a console that only shows.
 	Choices []Choice
 	// Start gives the runner for one of Choices. It is called by several
-	// goroutines. Tap of the result is not used.
-	Start func(Choice) (controller.Config, error)
+	// goroutines. Tap of the result is not used. Where over is not nil, it is
+	// called once: when the run is over and its runner is gone, or could not
+	// be started. The run keeps its place until it returns.
+	Start func(Choice) (cfg controller.Config, over func(), err error)
 	// Text is what the form for a new run proposes as the text of the turn.
 	Text string
 

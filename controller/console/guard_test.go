@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,20 @@ func TestBroadAddress(t *testing.T) {
 	}
 	if _, err := s.Listen(net.JoinHostPort(outside, "0")); err == nil {
 		t.Errorf("listening on %s alone is of no use, and was allowed", outside)
+	}
+}
+
+// TestCheckAddress: what can never be listened on is told before anything is.
+func TestCheckAddress(t *testing.T) {
+	for _, good := range []string{"127.0.0.1:0", "[::1]:8080", "localhost:65535", ":0", "0.0.0.0:1", "[::]:0"} {
+		if err := CheckAddress(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "127.0.0.1", "1:2:3", "localhost:http", "localhost:65536", "localhost:-1", "192.0.2.1:0", "[2001:db8::1]:0"} {
+		if err := CheckAddress(bad); err == nil || !strings.Contains(err.Error(), strconv.Quote(bad)) {
+			t.Errorf("%q: got %v", bad, err)
+		}
 	}
 }
 

@@ -56,11 +56,11 @@ func withScripts(t testing.TB, names ...string) Config {
 	for _, name := range names {
 		cfg.Choices = append(cfg.Choices, Choice{Kind: KindScript, Name: name, Description: "a script"})
 	}
-	cfg.Start = func(c Choice) (controller.Config, error) {
+	cfg.Start = func(c Choice) (controller.Config, func(), error) {
 		return controller.Config{Argv: []string{
 			filepath.Join(dir, "prp-runner"), "--clock", "system",
 			"--fake-harness", filepath.Join(dir, "prp-harness"), "--script", c.Name, "--delay-ms", "1",
-		}}, nil
+		}}, nil, nil
 	}
 	return cfg
 }

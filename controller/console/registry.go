@@ -46,12 +46,18 @@ func (g *registry) start(kind, name, text string) (*run, *refusal) {
 		return nil, no
 	}
 	r := newRun(newID(), g.cfg.Choices[i], g.cfg.HistoryBytes)
-	cfg, err := g.cfg.Start(r.choice)
+	cfg, over, err := g.cfg.Start(r.choice)
+	release := func() {
+		if over != nil {
+			over()
+		}
+		g.release()
+	}
 	if err == nil {
-		err = r.start(g.ctx, cfg, text, g.release)
+		err = r.start(g.ctx, cfg, text, release)
 	}
 	if err != nil {
-		g.release()
+		release()
 		return nil, refuse(http.StatusInternalServerError, "start_failed", err.Error())
 	}
 	g.keep(r)
@@ -155,7 +161,7 @@ func (g *registry) load(name string, in io.Reader) (*run, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("console: read %s: %w", name, err)
+			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		m, found := replayer.Message(lines.LineNumber(), line, flags)
 		r.takeRecorded(bytes.Clone(line), &m, found)

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,17 +57,38 @@ func New(config Config) (*Server, error) {
 	return &Server{cfg: cfg, runs: newRegistry(cfg)}, nil
 }
 
+// CheckAddress refuses what [Server.Listen] can never take: what is not
+// HOST:PORT with a number as its port, and the address of another interface
+// than loopback. It looks nothing up; the error says what was expected.
+func CheckAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("expected HOST:PORT with a port from 0 to 65535, got %q", address)
+	}
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
+		return notLoopback(address)
+	}
+	return nil
+}
+
+func notLoopback(address string) error {
+	return fmt.Errorf("expected a loopback address, got %q: nothing else is served", address)
+}
+
 // Listen opens the address, for example "127.0.0.1:0", and returns the URL that
 // lets a browser in. Whoever has it can act; it is not to be logged. A broad
 // address is allowed, and still serves loopback only.
 func (s *Server) Listen(address string) (url string, err error) {
 	s.listener, err = net.Listen("tcp", address)
 	if err != nil {
-		return "", fmt.Errorf("console: %w", err)
+		return "", err // it says what it was to listen on
 	}
 	at, ok := s.listener.Addr().(*net.TCPAddr)
 	if !ok {
-		return "", fmt.Errorf("console: expected a TCP address, got %s", s.listener.Addr())
+		return "", fmt.Errorf("expected a TCP address, got %s", s.listener.Addr())
 	}
 	host := "127.0.0.1"
 	switch {
@@ -74,7 +96,7 @@ func (s *Server) Listen(address string) (url string, err error) {
 		host = at.IP.String()
 	case !at.IP.IsUnspecified():
 		s.listener.Close()
-		return "", fmt.Errorf("console: expected a loopback address, got %q: nothing else is served", address)
+		return "", notLoopback(address)
 	}
 	s.guard = newGuard(http.HandlerFunc(s.route), at.Port)
 	return fmt.Sprintf("http://%s/?token=%s", net.JoinHostPort(host, fmt.Sprint(at.Port)), s.guard.token), nil

@@ -19,4 +19,8 @@
 // the agent is not read; while the agent does not read, neither. Commands of
 // the runner, signals and timers are heeded meanwhile. The agent's environment
 // is what [Options] names and nothing else.
+//
+// A private home goes with the process that made it, or, where that was killed,
+// at the next start on the same machine (Linux; elsewhere it stays). Whose it is
+// stands in its name.
 package acp

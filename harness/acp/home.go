@@ -22,9 +22,19 @@ const (
 type Home struct{ root string }
 
 // NewHome makes a home in a new folder of dir, or of the system's folder for
-// temporary files where dir is empty. Only this user can look into it.
+// temporary files where dir is empty. Only this user can look into it. On Linux
+// it first removes homes in dir whose process was killed and is gone, some at a
+// time.
 func NewHome(dir string) (*Home, error) {
-	root, err := os.MkdirTemp(dir, "prp-home-")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	prefix := homePrefix
+	if me, ok := readOwner("self"); ok {
+		removeOrphans(dir, me.place)
+		prefix += me.String() + "-"
+	}
+	root, err := os.MkdirTemp(dir, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("private home: %w", err)
 	}
@@ -91,19 +101,33 @@ func (h *Home) Remove() error {
 		if try > 0 {
 			time.Sleep(removeWait)
 		}
-		if err = os.RemoveAll(h.root); err == nil {
+		if err = h.removeOnce(); err == nil {
 			return nil
 		}
-		h.makeWritable()
 	}
 	return fmt.Errorf("remove the private home: %w", err)
 }
 
-// makeWritable lets folders be emptied. An error shows in the removal.
+func (h *Home) removeOnce() error {
+	if os.RemoveAll(h.root) == nil {
+		return nil
+	}
+	h.makeWritable()
+	return os.RemoveAll(h.root)
+}
+
+// makeWritable lets folders be emptied. An error shows in the removal. No link
+// that is put in the place of a folder meanwhile leads out of the home.
 func (h *Home) makeWritable() {
-	_ = filepath.WalkDir(h.root, func(path string, d fs.DirEntry, err error) error {
+	_ = os.Chmod(h.root, 0o700)
+	root, err := os.OpenRoot(h.root)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
+			_ = root.Chmod(path, 0o700)
 		}
 		return nil
 	})

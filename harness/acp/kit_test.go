@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		os.Exit(child.Mirror(adapterMain()))
 	case "agent":
 		agentMain()
+	case "home":
+		homeMain(os.Args[1])
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,22 @@ var names = []string{
 // Names returns the names of all schemas, in the order of the chain. The slice
 // is the caller's.
 func Names() []string { return slices.Clone(names) }
+
+// Describe says in one sentence what the schema of that name is about: its
+// description. The error is that of [Get].
+func Describe(name string) (string, error) {
+	text, err := Get(name)
+	if err != nil {
+		return "", err
+	}
+	var head struct {
+		Description string `json:"description"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return "", fmt.Errorf("schema %s: %w", name, err)
+	}
+	return head.Description, nil
+}
 
 // Get returns the text of one schema: indented JSON that ends in a newline.
 // The error names the schemas that exist.

@@ -175,9 +175,15 @@ func TestNames(t *testing.T) {
 		if text, err := schema.Get(name); err != nil || len(text) == 0 {
 			t.Errorf("Get(%q): %d bytes, error %v", name, len(text), err)
 		}
+		if about, err := schema.Describe(name); err != nil || !strings.HasSuffix(about, ".") {
+			t.Errorf("Describe(%q): %q, error %v", name, about, err)
+		}
 	}
 	if _, err := schema.Get("events"); err == nil || !strings.Contains(err.Error(), `"events"`) {
 		t.Errorf("Get of a name that does not exist: %v, want an error that names it", err)
+	}
+	if _, err := schema.Describe("events"); err == nil {
+		t.Error("a schema that does not exist is described")
 	}
 	names := schema.Names()
 	names[0] = "changed"

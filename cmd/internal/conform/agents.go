@@ -58,6 +58,10 @@ func setupClaude(root, model string) ([]string, error) {
 	}, nil
 }
 
+// setupCodex fits @zed-industries/codex-acp 0.16.0, which is pinned: it can be
+// told to ask for everything. @agentclientprotocol/codex-acp 2.6.0 refuses to
+// start with "untrusted", and with "on-request" it asks for nothing, whatever
+// the sandbox: the cases about permissions say nothing about it.
 func setupCodex(root, model string) ([]string, error) {
 	config := fmt.Sprintf(`model = "fake-model"
 model_provider = "fake"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,7 +50,7 @@ func newBench(ctx context.Context, cfg Config, c testCase, root, model string) (
 		return nil, err
 	}
 	harness := slices.Concat(cfg.Harness, []string{"acp", "--home", filepath.Join(root, "home"), "--permissions", "ask"}, c.flags)
-	runner := slices.Concat(cfg.Runner, []string{"--clock", "system", "--cwd", b.work, "--ready-timeout-ms", "120000"})
+	runner := slices.Concat(cfg.Runner, []string{"--clock", "system", "--cwd", b.work, "--ready-timeout-ms", strconv.FormatInt(2*cfg.Patience.Milliseconds(), 10)})
 	if cfg.Agent.Preset != "" {
 		harness = append(harness, "--preset", cfg.Agent.Preset)
 	}

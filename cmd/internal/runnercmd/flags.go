@@ -136,7 +136,7 @@ func Parse(args []string, getenv func(string) (string, bool)) (runner.Config, er
 		return runner.Config{}, err
 	}
 	if err := p.cfg.Check(); err != nil {
-		return runner.Config{}, err
+		return runner.Config{}, fmt.Errorf("--%w", err) // it begins with the name of the flag
 	}
 	return p.cfg, nil
 }

@@ -20,7 +20,7 @@
  * A run as the list shows it.
  * @typedef {object} RunInfo
  * @property {string} id
- * @property {'script' | 'harness' | 'recorded'} kind
+ * @property {'script' | 'harness' | 'agent' | 'recorded'} kind
  * @property {string} name
  * @property {string} runId
  * @property {string} sessionId

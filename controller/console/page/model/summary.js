@@ -80,6 +80,7 @@ function summary(e, p, raw) {
 function responseText(p, raw) {
   const inside = text(members(p.response), 'decision', 'text', 'choice', 'key');
   if (inside !== '') return inside;
+  if (members(p.response).text === '') return '""'; // an answer, and nothing in it
   const outside = text(p, 'response', 'reason');
   if (outside !== '') return outside;
   return p.response == null ? '' : compactText(memberText(raw(), 'response'));

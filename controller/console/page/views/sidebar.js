@@ -8,7 +8,7 @@ import { fill, h, setText } from '../ui/dom.js';
 /** @typedef {import('../model/event.js').RunInfo} RunInfo */
 
 /** The names of the kinds of what can be started. */
-const groups = /** @type {Record<string, string>} */ ({ script: 'Scripts', harness: 'Harnesses' });
+const groups = /** @type {Record<string, string>} */ ({ script: 'Scripts', harness: 'Harnesses', agent: 'Agents' });
 
 export class Sidebar {
   /** @type {Map<string, HTMLAnchorElement>} */
