@@ -39,7 +39,7 @@ const (
 
 // Remembered is what is known of a command.
 type Remembered struct {
-	ID, Task, Digest string
+	ID, Task, Tool, Digest string
 	// Done tells that it has a result; else it has begun and no more is known.
 	Done bool
 	// Status is the status of its result.
@@ -70,6 +70,7 @@ type remembered struct {
 type storeRecord struct {
 	ID     string          `json:"id"`
 	Task   string          `json:"task,omitempty"`
+	Tool   string          `json:"tool,omitempty"`
 	Digest string          `json:"digest"`
 	At     time.Time       `json:"at"`
 	Status string          `json:"status,omitempty"` // empty: has begun
@@ -111,7 +112,7 @@ func (s *Store) take(r storeRecord, at span) {
 		s.order = append(s.order, r.ID)
 	}
 	s.live -= int64(m.line.size)
-	m.Remembered = Remembered{ID: r.ID, Task: r.Task, Digest: r.Digest, Done: r.Status != "", Status: r.Status, Seq: r.Seq}
+	m.Remembered = Remembered{ID: r.ID, Task: r.Task, Tool: r.Tool, Digest: r.Digest, Done: r.Status != "", Status: r.Status, Seq: r.Seq}
 	m.at, m.line = r.At, span{}
 	if r.Result != nil {
 		m.line = at
@@ -143,10 +144,10 @@ func (s *Store) Lookup(id, digest string) (Remembered, Verdict) {
 
 // Begin records that a command's effect may begin. It returns when that is on
 // the disk, also after a power failure.
-func (s *Store) Begin(id, task, digest string) error {
+func (s *Store) Begin(m Remembered) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.write(storeRecord{ID: id, Task: task, Digest: digest, At: s.cfg.Now()}); err != nil {
+	if err := s.write(storeRecord{ID: m.ID, Task: m.Task, Tool: m.Tool, Digest: m.Digest, At: s.cfg.Now()}); err != nil {
 		return err
 	}
 	return s.log.j.Sync()
@@ -158,7 +159,7 @@ func (s *Store) Finish(m Remembered, result []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(storeRecord{
-		ID: m.ID, Task: m.Task, Digest: m.Digest, At: s.cfg.Now(), Status: m.Status, Seq: m.Seq, Result: result,
+		ID: m.ID, Task: m.Task, Tool: m.Tool, Digest: m.Digest, At: s.cfg.Now(), Status: m.Status, Seq: m.Seq, Result: result,
 	})
 }
 
@@ -243,7 +244,7 @@ func (s *Store) compact() error {
 		for _, id := range s.order {
 			m := s.known[id]
 			line, err := json.Marshal(storeRecord{
-				ID: m.ID, Task: m.Task, Digest: m.Digest, At: m.at, Status: m.Status, Seq: m.Seq,
+				ID: m.ID, Task: m.Task, Tool: m.Tool, Digest: m.Digest, At: m.at, Status: m.Status, Seq: m.Seq,
 			})
 			if err == nil && m.line.size > 0 {
 				line, err = s.log.read(m.line)

@@ -33,7 +33,7 @@ func TestStoreOverRestarts(t *testing.T) {
 		t.Errorf("an unknown command is %d", v)
 	}
 	for _, id := range []string{"a", "b"} {
-		if err := s.Begin(id, "t", "d1"); err != nil {
+		if err := s.Begin(Remembered{ID: id, Task: "t", Digest: "d1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,7 +59,7 @@ var rooms = map[string]room{
 	// What the remote doors share.
 	"controller/bridge": {own: []string{"protocol/journal"}, third: []string{websocket}},
 	"controller/worker": {
-		own:   []string{"controller", "controller/bridge", "controller/files", "protocol"},
+		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
 	},
 	// The file tools know no network, no process and no protocol.

@@ -1,0 +1,301 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-shellwords"
+
+	"prp/controller"
+	"prp/protocol"
+)
+
+const (
+	// cancelGrace is how long a command has after a graceful cancel, and
+	// forceGrace after a forced one or after its time is up, before SIGKILL.
+	cancelGrace = 3 * time.Second
+	forceGrace  = time.Second
+	// retainRun bounds what is kept of the stream of a run, in bytes: the
+	// output is kept elsewhere.
+	retainRun = 1 << 20
+	// orderWait bounds how long a runner may take to answer a command.
+	orderWait = 30 * time.Second
+	// maxWords bounds the words of a command.
+	maxWords = 10_000
+	turnID   = "turn_1"
+)
+
+// runArgs are the arguments of command.run (row 8).
+type runArgs struct {
+	Argv       []string          `json:"argv,omitempty"`
+	Command    string            `json:"command,omitempty"`
+	Cwd        string            `json:"cwd,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Stdin      *string           `json:"stdin,omitempty"`
+	Background bool              `json:"background,omitempty"`
+	// Keep asks for a background process that outlives the worker.
+	Keep bool `json:"keep,omitempty"`
+}
+
+// runSpec is a command that was checked.
+type runSpec struct {
+	argv  []string
+	dir   string
+	env   []string
+	stdin *string
+	// limit bounds the run; 0 is no limit.
+	limit time.Duration
+}
+
+func makeRun(w *Worker, x *execution) (subject, *Error) {
+	var args runArgs
+	if e := decodeArgs(&x.command, &args); e != nil {
+		return subject{}, e
+	}
+	spec, e := w.spec(args)
+	if e != nil {
+		return subject{}, e
+	}
+	x.effect = true
+	if args.Background {
+		x.do = func(ctx context.Context, x *execution) outcome { return w.runBackground(ctx, x, spec) }
+	} else {
+		spec.limit = x.command.Timeout
+		x.do = func(ctx context.Context, x *execution) outcome { return w.runForeground(ctx, x, spec) }
+	}
+	return subject{argv: spec.argv, paths: []string{spec.dir}}, nil
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (w *Worker) spec(args runArgs) (runSpec, *Error) {
+	s := runSpec{argv: args.Argv, stdin: args.Stdin}
+	switch {
+	case args.Keep:
+		e := fault(CodeUnsupported, "a process that outlives the worker is not supported")
+		e.Details["field"] = "args.keep"
+		return s, e
+	case (len(args.Argv) > 0) == (args.Command != ""):
+		return s, badField("args.argv", "expected argv or command, got both or none")
+	case args.Command != "":
+		words, err := split(args.Command)
+		if err != nil {
+			return s, badField("args.command", "%s", err)
+		}
+		s.argv = words
+	}
+	if s.argv[0] == "" || len(s.argv) > maxWords || slices.ContainsFunc(s.argv, hasNUL) {
+		return s, badField("args.argv", "expected a program and at most %d words without a NUL", maxWords)
+	}
+	cwd := args.Cwd
+	if cwd == "" {
+		cwd = "."
+	}
+	dir, err := w.space.Folder(cwd)
+	if err != nil {
+		return s, fromFiles(err)
+	}
+	s.dir = dir
+	for name, value := range args.Env {
+		if !envName.MatchString(name) || strings.ContainsAny(value, "\n\r\x00") {
+			return s, badField("args.env", "expected names of letters, digits and _, and values of one line, got %q", name)
+		}
+		s.env = append(s.env, name+"="+value)
+	}
+	slices.Sort(s.env)
+	return s, nil
+}
+
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
+
+// split splits a command line into words. There is no shell: its operators are
+// refused, where the parser would stop without an error.
+func split(line string) ([]string, error) {
+	p := shellwords.NewParser()
+	words, err := p.Parse(line)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("expected shell words: %w", err)
+	case p.Position != -1:
+		return nil, fmt.Errorf("expected no operator of a shell, got one at byte %d; use argv with sh -c", p.Position)
+	case len(words) == 0:
+		return nil, errors.New("expected words, got none")
+	}
+	return words, nil
+}
+
+// run is a command under its runner.
+type run struct {
+	client *controller.Client
+	env    string // a file, removed at the end
+	over   chan struct{}
+}
+
+// launch starts a command under a runner of its own. Seen is called with each
+// event, by one goroutine, until the run is over.
+func (w *Worker) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) {
+	r := &run{over: make(chan struct{})}
+	argv := append(slices.Clone(w.cfg.Runner),
+		"--clock", "system", "--cwd", spec.dir, "--harness", w.cfg.Harness,
+		"--cancel-grace-ms", milliseconds(cancelGrace), "--shutdown-grace-ms", milliseconds(forceGrace),
+		"--run-timeout-ms", milliseconds(spec.limit))
+	// Values never stand in arguments, and those of a command never in the
+	// runner's own environment.
+	if env := append(slices.Clone(w.cfg.CommandEnv), spec.env...); len(env) > 0 {
+		var err error
+		if r.env, err = writeEnv(filepath.Join(w.cfg.Dir, tempDir), env); err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--env-file", r.env)
+	}
+	decoder := protocol.NewDecoder()
+	ended := make(chan struct{})
+	client, err := controller.Start(context.Background(), controller.Config{
+		Argv: argv, Env: w.cfg.Env, MaxRetainedBytes: retainRun,
+		Tap: func(line []byte) {
+			m, err := decoder.Stream(line)
+			if err != nil || m.Event == nil {
+				return // the client sees it as well
+			}
+			seen(m.Event)
+			if m.Event.EventType == protocol.EventRunTerminal {
+				close(ended)
+			}
+		},
+	})
+	if err != nil {
+		r.removeEnv()
+		return nil, err
+	}
+	r.client = client
+	go r.follow(spec, ended)
+	return r, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func writeEnv(dir string, env []string) (string, error) {
+	f, err := os.CreateTemp(dir, "env-")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(strings.Join(env, "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+func (r *run) removeEnv() {
+	if r.env != "" {
+		os.Remove(r.env)
+	}
+}
+
+// follow sets the run going and closes the client when it has ended.
+func (r *run) follow(spec runSpec, ended <-chan struct{}) {
+	defer close(r.over)
+	defer r.removeEnv()
+	going := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { going <- r.setGoing(ctx, spec) }()
+	for {
+		select {
+		case err := <-going:
+			going = nil
+			if err != nil {
+				// The run cannot go on; its terminal says why.
+				r.client.Close()
+			}
+			continue
+		case <-ended:
+		case <-r.client.Done():
+		}
+		r.client.Close()
+		return
+	}
+}
+
+func (r *run) setGoing(ctx context.Context, spec runSpec) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*orderWait)
+	defer cancel()
+	if err := r.client.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := r.client.OpenSession(ctx); err != nil {
+		return err
+	}
+	extra := map[string]any{"argv": spec.argv}
+	if spec.stdin != nil {
+		extra["stdin"] = *spec.stdin
+	}
+	return r.client.StartTurn(ctx, turnID, strings.Join(spec.argv[:1], " "), extra)
+}
+
+// terminal waits for the end of the run, when nothing of it lives any more.
+func (r *run) terminal() *protocol.Terminal {
+	<-r.over
+	trace, _ := r.client.Wait(context.Background()) // the trace says what the error does
+	if trace == nil {
+		return nil
+	}
+	return trace.Terminal
+}
+
+// cancel asks the run to end.
+func (r *run) cancel(force bool) {
+	ctx, stop := context.WithTimeout(context.Background(), orderWait)
+	defer stop()
+	// Rejected is a run that is ending.
+	if force {
+		_ = r.client.Shutdown(ctx)
+	} else {
+		_ = r.client.Cancel(ctx)
+	}
+}
+
+// obey ends the run when its execution is cancelled.
+func (r *run) obey(ctx context.Context, x *execution) {
+	select {
+	case <-ctx.Done():
+	case <-r.over:
+		return
+	}
+	if !errors.Is(context.Cause(ctx), errCancelled) {
+		r.client.Close() // the worker ends
+		return
+	}
+	// A forced cancel closes force right after it cancels.
+	select {
+	case <-x.force:
+		r.cancel(true)
+		return
+	default:
+		r.cancel(false)
+	}
+	select {
+	case <-x.force:
+		r.cancel(true)
+	case <-r.over:
+	}
+}
+
+func (w *Worker) runForeground(ctx context.Context, x *execution, spec runSpec) outcome {
+	seen := newWatched(w.mask)
+	r, err := w.launch(spec, func(e *protocol.Event) { seen.apply(e) })
+	if err != nil {
+		return failed(fault(CodeNotStarted, "the runner could not be started: %s", err))
+	}
+	go r.obey(ctx, x)
+	return seen.ended(r.terminal(), spec.limit.String())
+}

@@ -1,0 +1,177 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"prp/controller/files"
+)
+
+// tools says for each tool how its arguments become an execution. The function
+// sets do, keys and effect, and tells what would be touched.
+var tools map[string]func(w *Worker, x *execution) (subject, *Error)
+
+func init() {
+	tools = map[string]func(w *Worker, x *execution) (subject, *Error){
+		ToolPing:         makePing,
+		ToolCapabilities: makeCapabilities,
+		ToolRead:         makeRead,
+		ToolWrite:        makeWrite,
+		ToolSearch:       makeSearch,
+		ToolPatch:        makePatch,
+		ToolRun:          makeRun,
+		ToolStatus:       makeStatus,
+		ToolCancel:       makeCancel,
+	}
+}
+
+// decodeArgs reads the arguments strictly, so that a name that is mistyped does
+// not mean its default.
+func decodeArgs(c *Command, into any) *Error {
+	d := json.NewDecoder(bytes.NewReader(c.Args))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("expected one object")
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	field := "args"
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		field += "." + wrong.Field
+		return badField(field, "expected another type than %s", wrong.Value)
+	}
+	return badField(field, "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+func makePing(_ *Worker, x *execution) (subject, *Error) {
+	x.do = func(context.Context, *execution) outcome { return outcome{} }
+	var args struct{}
+	e := decodeArgs(&x.command, &args)
+	x.do = pong
+	return subject{}, e
+}
+
+func makeCapabilities(w *Worker, x *execution) (subject, *Error) {
+	x.do = func(context.Context, *execution) outcome { return succeeded(w.Capabilities()) }
+	var args struct{}
+	return subject{}, decodeArgs(&x.command, &args)
+}
+
+// frameRoom is what the parts of a result's frame beside its content may take,
+// in bytes.
+const frameRoom = 16 << 10
+
+// searchRoom bounds what a search may find, in bytes: every byte can become six
+// in JSON.
+const searchRoom = 160 << 10
+
+func makeRead(w *Worker, x *execution) (subject, *Error) {
+	var r files.ReadRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	var mask func([]byte) []byte
+	if w.mask.Any() {
+		mask = w.mask.Mask
+	}
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Read(ctx, r, resultBytes-frameRoom, mask) })
+	return subject{paths: []string{path}}, nil
+}
+
+func makeWrite(w *Worker, x *execution) (subject, *Error) {
+	var r files.WriteRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	x.effect, x.keys = true, []string{path}
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Write(ctx, r) })
+	return subject{paths: x.keys}, nil
+}
+
+func makePatch(w *Worker, x *execution) (subject, *Error) {
+	var r files.PatchRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	paths, err := w.space.PatchPaths(r)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	x.effect, x.keys = !r.DryRun, paths
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Patch(ctx, r) })
+	return subject{paths: paths}, nil
+}
+
+func makeSearch(w *Worker, x *execution) (subject, *Error) {
+	var r files.SearchRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	if r.Path == "" {
+		r.Path = "."
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	x.do = timed(func(ctx context.Context) (any, error) {
+		shown := time.Now()
+		return w.space.Search(ctx, r, searchRoom, func(n int64) {
+			if time.Since(shown) < progressEvery {
+				return
+			}
+			shown = time.Now()
+			w.report(x, nil, "Searching: %d files", n)
+		})
+	})
+	return subject{paths: []string{path}}, nil
+}
+
+// errTimeout is the cause of an execution whose time is up.
+var errTimeout = errors.New("the time is up")
+
+// timed executes a file tool within the command's time.
+func timed(f func(ctx context.Context) (any, error)) func(context.Context, *execution) outcome {
+	return func(ctx context.Context, x *execution) outcome {
+		ctx, cancel := context.WithTimeoutCause(ctx, x.command.Timeout, errTimeout)
+		defer cancel()
+		result, err := f(ctx)
+		switch {
+		case err == nil:
+			return succeeded(result)
+		case errors.Is(err, errTimeout):
+			return outcome{status: StatusTimeout, err: fault(CodeTimeout, "%s did not end within %s", x.command.Tool, x.command.Timeout)}
+		case errors.Is(err, errCancelled), errors.Is(err, context.Canceled):
+			return outcome{status: StatusCancelled, err: fault(CodeCancelled, "the command was cancelled")}
+		}
+		return failed(fromFiles(err))
+	}
+}
+
+// report queues a progress event; a full spool may drop it.
+func (w *Worker) report(x *execution, percent *int, format string, args ...any) {
+	body := encodeProgress(x.command.CommandID, percent, format, args...)
+	w.call(func() {
+		if _, err := w.put(x.command.CommandID, true, body); err != nil {
+			w.cfg.Report("progress is lost: " + err.Error())
+		}
+	})
+}
