@@ -100,29 +100,42 @@ func (t TLS) Client() (*http.Client, error) {
 	}, nil
 }
 
-// ReadSecret reads a token from a file that only its owner may be able to read,
-// without blanks and newlines at its ends. The check is made on the open file.
-func ReadSecret(path string) (string, error) {
+// ReadPrivate reads a file of at most most bytes that only its owner may be able
+// to read. The check is made on the open file.
+func ReadPrivate(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	// On Windows the mode says nothing about who can read.
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("%s: expected a file that only its owner can read (chmod 600), got mode %04o", path, mode)
+		return nil, fmt.Errorf("%s: expected a file that only its owner can read (chmod 600), got mode %04o", path, mode)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("%s: expected at most %d bytes", path, most)
+	}
+	return text, nil
+}
+
+// ReadSecret reads a token from a file as [ReadPrivate] does, without blanks
+// and newlines at its ends.
+func ReadSecret(path string) (string, error) {
+	text, err := ReadPrivate(path, maxSecretFile)
 	if err != nil {
 		return "", err
 	}
 	text = bytes.TrimSpace(text)
-	if len(text) == 0 || len(text) > maxSecretFile || bytes.ContainsAny(text, "\r\n\x00") {
-		return "", fmt.Errorf("%s: expected one line of at most %d bytes", path, maxSecretFile)
+	if len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00") {
+		return "", fmt.Errorf("%s: expected one line that is not empty", path)
 	}
 	return string(text), nil
 }

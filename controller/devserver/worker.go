@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -393,4 +395,18 @@ func randomID() string {
 	var b [6]byte
 	rand.Read(b[:]) // never fails (package crypto/rand)
 	return hex.EncodeToString(b[:])
+}
+
+// ParseRule reads a rule as KIND:N:WHAT.
+func ParseRule(text string) (Rule, error) {
+	parts := strings.Split(text, ":")
+	kinds := []string{OnConnect, OnHello, OnResult, OnProgress, OnCommand}
+	deeds := []string{Drop, DropAfter, Hang, Mute, Twice, Late}
+	if len(parts) == 3 && slices.Contains(kinds, parts[0]) && slices.Contains(deeds, parts[2]) {
+		if n, err := strconv.Atoi(parts[1]); err == nil && n >= 0 {
+			return Rule{On: parts[0], Nth: n, Do: parts[2]}, nil
+		}
+	}
+	return Rule{}, fmt.Errorf("expected KIND:N:WHAT with a kind of %s and one of %s, got %q",
+		strings.Join(kinds, ", "), strings.Join(deeds, ", "), text)
 }
