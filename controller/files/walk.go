@@ -261,19 +261,19 @@ func (s *searcher) read(dir *os.Root, name string) ([]byte, bool) {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
 		return nil, false
 	}
-	if need := int(info.Size()) + 1; cap(s.buf) < need {
-		s.buf = make([]byte, max(need, 64<<10))
+	size := int(info.Size())
+	if cap(s.buf) < size {
+		s.buf = make([]byte, max(size, 64<<10))
 	}
 	n := 0
-	for n < cap(s.buf) {
-		m, err := f.Read(s.buf[n:cap(s.buf)])
-		n += m
-		if errors.Is(err, io.EOF) || n > int(info.Size()) {
+	for n < size { // what is added meanwhile is not looked for
+		m, err := f.Read(s.buf[n:size])
+		if n += m; errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, false
 		}
 	}
-	return s.buf[:min(n, int(info.Size()))], true
+	return s.buf[:n], true
 }
