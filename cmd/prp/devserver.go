@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,20 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
-const (
-	tokenFile   = "token"
-	addressFile = "address"
-	// sendRetry is how often send looks for a server and a worker.
-	sendRetry = 50 * time.Millisecond
-	// headerWait bounds how long a client may take for its request.
-	headerWait = 10 * time.Second
-	// maxAnswer bounds a line of an answer, in bytes.
-	maxAnswer = 4 << 20
-)
+// maxAnswer bounds a line of an answer, in bytes.
+const maxAnswer = 4 << 20
 
 // devserverOptions are the flags of prp devserver.
 type devserverOptions struct {
@@ -100,61 +88,25 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 }
 
 func (o *devserverOptions) serve(s *streams) int {
-	cfg := devserver.WorkerConfig{Token: rand.Text()}
+	var rules []devserver.Rule
 	for _, text := range o.misbehave {
 		r, err := devserver.ParseRule(text)
 		if err != nil {
 			return fail(s, "devserver", misuse("--misbehave: %s", err))
 		}
-		cfg.Rules = append(cfg.Rules, r)
+		rules = append(rules, r)
 	}
-	listener, err := listenLoopback(o.addr)
+	host, err := devserver.Listen(o.dir, o.addr)
 	if err != nil {
-		return fail(s, "devserver", err)
-	}
-	defer listener.Close()
-	address := listener.Addr().String()
-	if err := o.writeFiles(cfg.Token, address); err != nil {
 		return fail(s, "devserver", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	w := devserver.NewWorker(cfg)
-	server := &http.Server{Handler: w, ReadHeaderTimeout: headerWait}
-	context.AfterFunc(ctx, func() {
-		w.Close()
-		server.Close()
-	})
-	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", address, devserver.WorkerPath, filepath.Join(o.dir, tokenFile))
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", host.Address(), devserver.WorkerPath, host.TokenFile())
+	if err := host.Serve(ctx, devserver.WorkerConfig{Rules: rules}); err != nil {
 		return fail(s, "devserver", err)
 	}
 	return exitOK
-}
-
-// listenLoopback refuses every address that others could reach.
-func listenLoopback(addr string) (net.Listener, error) {
-	if _, err := bridge.CheckURL("http://"+addr, false); err != nil {
-		return nil, misuse("--addr: %s", err)
-	}
-	return net.Listen("tcp", addr)
-}
-
-// writeFiles writes the address last: whoever finds it finds the token.
-func (o *devserverOptions) writeFiles(token, address string) error {
-	if err := os.MkdirAll(o.dir, 0o700); err != nil {
-		return err
-	}
-	for _, f := range [][2]string{{tokenFile, token}, {addressFile, address}} {
-		path := filepath.Join(o.dir, f[0])
-		if err := os.WriteFile(path+".new", []byte(f[1]+"\n"), 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // send sends a command and prints what comes back.
@@ -165,7 +117,7 @@ func (o *devserverOptions) send(s *streams, tool string, words []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	answer, err := o.post(ctx, command)
+	answer, err := devserver.Post(ctx, o.dir, command, o.wait)
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
@@ -196,59 +148,6 @@ func commandOf(tool string, words []string, timeoutMS int) ([]byte, error) {
 		command["timeout_ms"] = timeoutMS
 	}
 	return json.Marshal(command)
-}
-
-// post waits for a server and a worker, then hands the command over once.
-func (o *devserverOptions) post(ctx context.Context, command []byte) (io.ReadCloser, error) {
-	deadline := time.Now().Add(o.wait)
-	for {
-		answer, err := o.try(ctx, command)
-		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
-			return answer, err
-		}
-		select {
-		case <-time.After(sendRetry):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// errNotYet is a server or a worker that is not there, so nothing was sent.
-var errNotYet = errors.New("not yet")
-
-func (o *devserverOptions) try(ctx context.Context, command []byte) (io.ReadCloser, error) {
-	token, err := bridge.ReadSecret(filepath.Join(o.dir, tokenFile))
-	address, err2 := bridge.ReadSecret(filepath.Join(o.dir, addressFile))
-	if err := errors.Join(err, err2); err != nil {
-		return nil, fmt.Errorf("no server has used %s: %w (%w)", o.dir, err, errNotYet)
-	}
-	url, err := bridge.CheckURL("http://"+address+devserver.SendPath, false)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url.String(), bytes.NewReader(command))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no server at %s: %w", address, errNotYet)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode == http.StatusOK {
-		return answer.Body, nil
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // it is only shown
-	why := strings.TrimSpace(string(text))
-	if answer.StatusCode == http.StatusServiceUnavailable {
-		return nil, fmt.Errorf("%s: %w", why, errNotYet)
-	}
-	return nil, fmt.Errorf("the server says: %s", why)
 }
 
 // show prints the frames of a command up to its result.

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -184,7 +183,7 @@ func (o *workerOptions) config(s *streams) (worker.Config, error) {
 	if err != nil {
 		return cfg, misuse("%s", err)
 	}
-	cfg.Link = bridge.LinkConfig{URL: address.String(), Client: client, Header: o.header, Changed: o.writeState}
+	cfg.Link = bridge.LinkConfig{URL: address.String(), Client: client, Token: o.freshToken, Changed: o.writeState}
 	var report sync.Mutex
 	cfg.Report = func(text string) {
 		report.Lock()
@@ -227,17 +226,13 @@ func (o *workerOptions) readToken() (err error) {
 	return os.Unsetenv(o.tokenEnv)
 }
 
-// header is made for each attempt, so that a file with a new token is heeded.
-func (o *workerOptions) header() (http.Header, error) {
-	token := o.token
-	if o.tokenFile != "" {
-		fresh, err := bridge.ReadSecret(o.tokenFile)
-		if err != nil {
-			return nil, err
-		}
-		token = fresh
+// freshToken is asked for at each attempt, so that a file with a new token is
+// heeded.
+func (o *workerOptions) freshToken() (string, error) {
+	if o.tokenFile == "" {
+		return o.token, nil
 	}
-	return http.Header{"Authorization": {"Bearer " + token}}, nil
+	return bridge.ReadSecret(o.tokenFile)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

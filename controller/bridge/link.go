@@ -37,9 +37,9 @@ type LinkConfig struct {
 	URL string
 	// Client makes the connection; nil is the client of an empty [TLS].
 	Client *http.Client
-	// Header gives the header of each attempt; it is called anew so that a
-	// token can change. It may be nil.
-	Header func() (http.Header, error)
+	// Token gives the bearer token of each attempt; it is called anew so that
+	// the token can change. Nil is none.
+	Token func() (string, error)
 
 	PingEvery, PongWait       time.Duration
 	MissedPongs               int
@@ -203,12 +203,12 @@ func (l *Link) dial(ctx context.Context) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.DialTimeout)
 	defer cancel()
 	o := &websocket.DialOptions{HTTPClient: l.cfg.Client}
-	if l.cfg.Header != nil {
-		header, err := l.cfg.Header()
+	if l.cfg.Token != nil {
+		token, err := l.cfg.Token()
 		if err != nil {
 			return nil, err
 		}
-		o.HTTPHeader = header
+		o.HTTPHeader = http.Header{"Authorization": {"Bearer " + token}}
 	}
 	ws, response, err := websocket.Dial(ctx, l.cfg.URL, o)
 	if err != nil {

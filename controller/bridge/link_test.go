@@ -2,10 +2,13 @@ package bridge
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -76,7 +79,7 @@ func quick(t *testing.T, url string) *Link {
 	l, err := NewLink(LinkConfig{
 		URL: url, PingEvery: 20 * time.Millisecond, PongWait: 20 * time.Millisecond,
 		Backoff: Backoff{Steps: []time.Duration{time.Millisecond}},
-		Header:  func() (http.Header, error) { return http.Header{"Authorization": {"Bearer t"}}, nil },
+		Token:   func() (string, error) { return "t", nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -257,5 +260,39 @@ func TestLinkNoRedirect(t *testing.T) {
 	if c, err := other.Accept(); err == nil {
 		c.Close()
 		t.Error("the link followed a redirect")
+	}
+}
+
+// TestLinkTLS: remote.md rule 11. A server is trusted by the CA file and by
+// nothing else.
+func TestLinkTLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ws, err := websocket.Accept(w, r, nil); err == nil {
+			ws.CloseNow()
+		}
+	}))
+	defer s.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string]TLS{"with the CA": {CAFile: ca}, "without": {}} {
+		client, err := files.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := quick(t, s.URL)
+		l.cfg.Client = client
+		ctx, cancel := context.WithTimeout(t.Context(), hang)
+		l.cfg.Changed = func(s LinkState) {
+			if s.Error != "" {
+				cancel()
+			}
+		}
+		l.Run(ctx, read)
+		if got := l.State().Connections > 0; got != (files.CAFile != "") {
+			t.Errorf("%s: connected is %v", name, got)
+		}
 	}
 }

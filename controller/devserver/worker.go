@@ -99,7 +99,12 @@ type Frame struct {
 	Seq        int64
 	Status     string
 	Raw        json.RawMessage
+
+	toSeq int64 // of a gap
 }
+
+// onGap is an event that tells frames that were dropped.
+const onGap = "gap"
 
 // Worker is a server for one worker.
 type Worker struct {
@@ -235,12 +240,13 @@ func parseFrame(raw []byte) Frame {
 		CommandID string `json:"command_id"`
 		Seq       int64  `json:"seq"`
 		AckSeq    int64  `json:"ack_seq"`
+		ToSeq     int64  `json:"to_seq"`
 	}
 	f := Frame{Raw: raw, Kind: "other"}
 	if json.Unmarshal(raw, &m) != nil {
 		return f
 	}
-	f.ID, f.Seq, f.Status = m.CommandID, m.Seq, m.Status
+	f.ID, f.Seq, f.Status, f.toSeq = m.CommandID, m.Seq, m.Status, m.ToSeq
 	switch {
 	case m.Status != "":
 		f.Kind = OnResult
@@ -273,7 +279,10 @@ func (w *Worker) take(ws *websocket.Conn, f Frame) []byte {
 		}
 		return []byte(`{"event":"welcome"}`)
 	}
-	if f.Kind == "gap" || f.Seq == w.cursor+1 || w.cfg.Ack != AckSeq && !w.has(f.Seq) {
+	if f.Kind == onGap {
+		f.Seq = f.toSeq
+	}
+	if f.Kind == onGap || f.Seq == w.cursor+1 || w.cfg.Ack != AckSeq && !w.has(f.Seq) {
 		w.delivered = append(w.delivered, f)
 		w.cursor = max(w.cursor, f.Seq)
 	}

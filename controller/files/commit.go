@@ -117,10 +117,6 @@ const (
 	sideOld = "old"
 )
 
-func (c *commit) record() string {
-	return filepath.Join(c.space.dir, pendingDir, c.id+".json")
-}
-
 // run writes every change, or none. ctx is heeded until the first file is
 // replaced.
 func (c *commit) run(ctx context.Context) error {

@@ -27,23 +27,28 @@ func TestPatch(t *testing.T) {
 			map[string]string{"d/": "", "d/f": strings.Replace(ten, "3\n", "three\n", 1)},
 		},
 		"plain with prefixes": {
-			map[string]string{"f": ten}, "--- a/f\n+++ b/f\n@@ -10 +10 @@\n-10\n+ten\n",
+			map[string]string{"f": ten},
+			"--- a/f\n+++ b/f\n@@ -10 +10 @@\n-10\n+ten\n",
 			map[string]string{"f": strings.Replace(ten, "10\n", "ten\n", 1)},
 		},
 		"plain without prefixes": {
-			map[string]string{"f": ten}, "--- f\t2026-01-01 00:00:00\n+++ f\t2026-01-01 00:00:01\n@@ -1 +1 @@\n-1\n+one\n",
+			map[string]string{"f": ten},
+			"--- f\t2026-01-01 00:00:00\n+++ f\t2026-01-01 00:00:01\n@@ -1 +1 @@\n-1\n+one\n",
 			map[string]string{"f": strings.Replace(ten, "1\n", "one\n", 1)},
 		},
 		"a folder named b": {
-			map[string]string{"b/f": "x\n"}, "diff --git a/b/f b/b/f\n--- a/b/f\n+++ b/b/f\n@@ -1 +1 @@\n-x\n+y\n",
+			map[string]string{"b/f": "x\n"},
+			"diff --git a/b/f b/b/f\n--- a/b/f\n+++ b/b/f\n@@ -1 +1 @@\n-x\n+y\n",
 			map[string]string{"b/": "", "b/f": "y\n"},
 		},
 		"offset": {
-			map[string]string{"f": "a\nb\nc\n" + ten}, "--- a/f\n+++ b/f\n@@ -2,2 +2,2 @@\n 2\n-3\n+three\n@@ -8,2 +8,2 @@\n 8\n-9\n+nine\n",
+			map[string]string{"f": "a\nb\nc\n" + ten},
+			"--- a/f\n+++ b/f\n@@ -2,2 +2,2 @@\n 2\n-3\n+three\n@@ -8,2 +8,2 @@\n 8\n-9\n+nine\n",
 			map[string]string{"f": "a\nb\nc\n1\n2\nthree\n4\n5\n6\n7\n8\nnine\n10\n"},
 		},
 		"the nearest of several": {
-			map[string]string{"f": "x\n-\n-\n-\nx\n-\nx\n"}, "--- a/f\n+++ b/f\n@@ -6 +6 @@\n-x\n+y\n",
+			map[string]string{"f": "x\n-\n-\n-\nx\n-\nx\n"},
+			"--- a/f\n+++ b/f\n@@ -6 +6 @@\n-x\n+y\n",
 			map[string]string{"f": "x\n-\n-\n-\ny\n-\nx\n"},
 		},
 		"create, delete, rename": {
@@ -54,15 +59,18 @@ func TestPatch(t *testing.T) {
 			map[string]string{"new/": "", "new/f": "n\n", "to": "a\nc\n", "stay": "s"},
 		},
 		"no newline at the end": {
-			map[string]string{"f": "a\nb"}, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
+			map[string]string{"f": "a\nb"},
+			"--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
 			map[string]string{"f": "a\nc"},
 		},
 		"CRLF": {
-			map[string]string{"f": "a\r\nb\r\n"}, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n",
+			map[string]string{"f": "a\r\nb\r\n"},
+			"--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n",
 			map[string]string{"f": "a\r\nc\r\n"},
 		},
 		"insertion without context": {
-			map[string]string{"f": ten}, "--- a/f\n+++ b/f\n@@ -3,0 +4 @@\n+new\n",
+			map[string]string{"f": ten},
+			"--- a/f\n+++ b/f\n@@ -3,0 +4 @@\n+new\n",
 			map[string]string{"f": "1\n2\n3\nnew\n4\n5\n6\n7\n8\n9\n10\n"},
 		},
 		"envelope": {

@@ -61,8 +61,14 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	for _, r := range []SearchRequest{
-		{}, {Query: "("}, {Query: "a\nb"}, {Query: "a", Kind: "glob"}, {Query: "a", MaxResults: MaxResults + 1},
-		{Query: "a", ContextLines: -1}, {Query: "a", Glob: "[a"}, {Query: strings.Repeat("a", maxQuery+1)},
+		{},
+		{Query: "("},
+		{Query: "a\nb"},
+		{Query: "a", Kind: "glob"},
+		{Query: "a", MaxResults: MaxResults + 1},
+		{Query: "a", ContextLines: -1},
+		{Query: "a", Glob: "[a"},
+		{Query: strings.Repeat("a", maxQuery+1)},
 	} {
 		if r.Query == "(" {
 			r.Kind = KindRegex

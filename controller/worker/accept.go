@@ -150,7 +150,7 @@ func (w *Worker) finished(ctx context.Context, x *execution, o outcome) {
 	delete(w.active, x.command.CommandID)
 	err := w.answer(x, o)
 	if err == nil {
-		err = w.settle(x, o.status)
+		err = w.ended(x.command.CommandID)
 	}
 	if err == nil && ctx.Err() == nil {
 		err = w.schedule(ctx)

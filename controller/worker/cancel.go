@@ -117,9 +117,7 @@ func (x *execution) cancel(force bool) {
 	}
 }
 
-// settle tells the cancels that a command has ended.
-func (w *Worker) settle(x *execution, _ Status) error { return w.ended(x.command.CommandID) }
-
+// ended tells the cancels that a command or its process has ended.
 func (w *Worker) ended(id string) error {
 	for _, k := range slices.Clone(w.cancels) {
 		delete(k.waiting, id)

@@ -247,7 +247,7 @@ func TestLinkLostWhileRunning(t *testing.T) {
 // nothing of the token is told.
 func TestWrongToken(t *testing.T) {
 	p := serve(t, devserver.WorkerConfig{})
-	p.cfg.Link.Header = nil
+	p.cfg.Link.Token = nil
 	told := make(chan string, 100)
 	p.cfg.Report = func(text string) {
 		select {

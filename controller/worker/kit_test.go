@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -83,7 +82,7 @@ func configFor(c childConfig) Config {
 		Link: bridge.LinkConfig{
 			URL: c.URL, PingEvery: 50 * time.Millisecond, PongWait: 10 * time.Second, MissedPongs: 1,
 			Backoff: bridge.Backoff{Steps: []time.Duration{5 * time.Millisecond}},
-			Header:  func() (http.Header, error) { return http.Header{"Authorization": {"Bearer " + token}}, nil },
+			Token:   func() (string, error) { return token, nil },
 		},
 	}
 }

@@ -61,9 +61,8 @@ type execution struct {
 	running bool
 	stop    context.CancelCauseFunc
 	// force is closed by a forced cancel.
-	force     chan struct{}
-	forced    bool
-	lastShown time.Time // of progress
+	force  chan struct{}
+	forced bool
 }
 
 // errCancelled is the cause of an execution that task.cancel ends.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
@@ -510,5 +511,35 @@ func TestMasked(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGapIsTold: remote.md rule 10. What a full spool has dropped is told in its
+// place.
+func TestGapIsTold(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	outbox, err := bridge.OpenOutbox(filepath.Join(p.config.Dir, outboxFile), bridge.OutboxConfig{SpoolBytes: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		if _, err := outbox.Put("c", true, func(seq int64) []byte { return withSeq(encodeProgress("c", nil, "%d", i), seq) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outbox.Close()
+	p.start()
+	p.do(ToolPing, "{}")
+	var told struct {
+		FromSeq int64 `json:"from_seq"`
+		ToSeq   int64 `json:"to_seq"`
+	}
+	f := p.server.Frames()[1]
+	if err := json.Unmarshal(f.Raw, &told); err != nil || f.Kind != "gap" || told.FromSeq != 1 || told.ToSeq < 2 {
+		t.Errorf("the first frame is %s", f.Raw)
+	}
+	next := p.server.Frames()[2]
+	if next.Kind != devserver.OnProgress || next.Seq != told.ToSeq+1 {
+		t.Errorf("after it comes %s", next.Raw)
 	}
 }
