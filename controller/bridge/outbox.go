@@ -13,8 +13,9 @@ const (
 	// DefaultSpoolBytes and DefaultSpoolAge bound what waits (remote.md rule 10).
 	DefaultSpoolBytes = 64 << 20
 	DefaultSpoolAge   = 24 * time.Hour
-	// DefaultKeepSent bounds the frames that were sent and never acknowledged
-	// (worker.md row 19).
+	// DefaultKeepSent bounds the frames that were sent and not acknowledged, for
+	// a server that never acknowledges anything (worker.md row 19). One that
+	// does may only be slow.
 	DefaultKeepSent = 1000
 )
 
@@ -36,6 +37,7 @@ type Outbox struct {
 	last    int64 // the number given out last
 	acked   int64 // every frame up to here is done with
 	live    int64 // bytes of the frames that are kept
+	acks    bool  // the server has acknowledged something
 	waiting []entry
 	changed chan struct{}
 }
@@ -105,6 +107,7 @@ func (o *Outbox) replay(line []byte, at span) error {
 	case r.Frame != nil:
 		o.add(entry{seq: r.Seq, from: r.Seq, key: r.Key, soft: r.Soft, at: r.At, line: at})
 	case r.Acked > 0:
+		o.acks = true
 		o.ackTo(r.Acked)
 	case r.Gone != nil:
 		o.remove(func(e *entry) bool { return slices.Contains(r.Gone, e.seq) })
@@ -229,6 +232,7 @@ func (o *Outbox) Sent(seq int64) {
 func (o *Outbox) Ack(seq int64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.acks = true
 	seq = min(seq, o.last)
 	if seq <= o.acked {
 		return nil
@@ -241,6 +245,7 @@ func (o *Outbox) Ack(seq int64) error {
 func (o *Outbox) AckKey(key string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.acks = true
 	return o.drop(func(e *entry) bool { return e.key == key && e.sent })
 }
 

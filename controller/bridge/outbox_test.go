@@ -187,6 +187,21 @@ func TestOutboxKeepsSent(t *testing.T) {
 	expect(t, "by age", waiting(t, o), "6", "7")
 }
 
+// TestOutboxSlowAcks: of a server that acknowledges, however late, nothing that
+// it may not have is dropped by number.
+func TestOutboxSlowAcks(t *testing.T) {
+	o := openOutbox(t, filepath.Join(t.TempDir(), "outbox"), OutboxConfig{KeepSent: 3})
+	for range 10 {
+		o.Sent(put(t, o, "a", false))
+		if err := o.Ack(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(waiting(t, o)); n != 9 {
+		t.Errorf("%d frames wait, want 9", n)
+	}
+}
+
 // TestOutboxCompacts: the file does not grow with what is done.
 func TestOutboxCompacts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox")

@@ -20,7 +20,7 @@ func (o *Outbox) trim() error {
 			return false
 		}
 		extra--
-		return extra >= 0 || e.at.Before(oldest)
+		return extra >= 0 && !o.acks || e.at.Before(oldest)
 	})
 	for err == nil {
 		over := o.live > o.cfg.SpoolBytes

@@ -112,7 +112,7 @@ func TestHalfOpen(t *testing.T) {
 	p.cfg.Link.PongWait = 500 * time.Millisecond
 	p.start()
 	r := p.do(ToolPing, "{}")
-	if p.until("a second link", func() bool { return hellos(p) == 2 }); r.Status != StatusSuccess {
+	if p.until("a second link", func() bool { return hellos(p) >= 2 }); r.Status != StatusSuccess {
 		t.Errorf("the result is %s", r.Raw)
 	}
 	checkDelivered(t, p)

@@ -8,6 +8,8 @@
 //
 // # Mapping
 //
+//   - the start: item.started with pid and startedAt; without them where the
+//     program could not be started.
 //   - stdout and stderr: item.delta with the member stream, in pieces that fit
 //     into a line; bytes that are no UTF-8 become U+FFFD and are counted in
 //     replacedBytes.
