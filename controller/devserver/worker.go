@@ -352,10 +352,12 @@ func (w *Worker) Result(ctx context.Context, id string) (Frame, error) {
 	return found, err
 }
 
-// DropLink ends the connection as a network does, without a word.
+// DropLink ends the connection as a network does, without a word. What is sent
+// after it waits for the next connection.
 func (w *Worker) DropLink() {
 	w.mu.Lock()
 	ws := w.current
+	w.current = nil
 	w.mu.Unlock()
 	if ws != nil {
 		ws.CloseNow()

@@ -175,6 +175,7 @@ func TestProcess(t *testing.T) {
 	}
 	p.until("output", func() bool { text, _ := output(`,"max_bytes":100`); return text == "one\n" })
 	p.server.DropLink()
+	p.until("a new link", func() bool { return hellos(p) == 2 })
 	p.write("go", "")
 	p.until("more output", func() bool { text, next := output(`,"max_bytes":100,"offset":4`); return text == "two\n" && next == 8 })
 	p.until("stderr", func() bool { text, _ := output(`,"max_bytes":100,"stream":"stderr"`); return text == "err\n" })
