@@ -56,6 +56,7 @@ func commands() []*command {
 var programs = map[string]func(args []string) int{
 	"runner":  runnercmd.Main,
 	"harness": harnesscmd.Main,
+	"keeper":  keeperMain,
 }
 
 // prp runs one command line and returns the exit status.

@@ -64,7 +64,9 @@ tool, path and the first words of a command:
 
 The token comes from a file or a variable, never from an argument. A lost
 connection is made again, for ever; what was not acknowledged is sent again.
-Ctrl-C ends every command and process, and then the worker.
+Ctrl-C ends every command and process, and then the worker; only a background
+process that was started with keep=true goes on (Linux), and is known to the
+next worker with the same --dir.
 
 exit status: 0 it was ended, 1 it could not go on, 2 wrong command line.
 
@@ -193,7 +195,19 @@ func (o *workerOptions) config(s *streams) (worker.Config, error) {
 	return cfg, o.programs(&cfg)
 }
 
-// programs are the runner and the harness inside this program.
+// keeperMain is the program inside that watches over a process for a worker that
+// may end before it.
+func keeperMain([]string) int {
+	signals := make(chan os.Signal, 4) // one of each
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	if err := worker.Keep(os.Stdin, os.Stdout, signals); err != nil {
+		fmt.Fprintf(os.Stderr, "prp keeper: %s\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// programs are the runner, the harness and the keeper inside this program.
 func (o *workerOptions) programs(cfg *worker.Config) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -203,6 +217,7 @@ func (o *workerOptions) programs(cfg *worker.Config) error {
 	for _, name := range append(controller.SmallEnvNames(), o.envAllow...) {
 		cfg.Runner = append(cfg.Runner, "--env-allow", name)
 	}
+	cfg.Keeper = []string{self, "keeper"}
 	cfg.Harness = "'" + strings.ReplaceAll(self, "'", `'\''`) + "' harness command --from-turn argv,stdin"
 	return nil
 }

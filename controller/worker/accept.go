@@ -30,6 +30,9 @@ func (w *Worker) take(ctx context.Context, in inbound) error {
 	}
 	x := &execution{command: c, begun: time.Now(), force: make(chan struct{})}
 	if e := w.prepare(x); e != nil {
+		if e.Code == CodeBusy {
+			return w.refuse(c, e)
+		}
 		return w.answer(x, failed(e))
 	}
 	if x.do == nil { // task.cancel

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"prp/controller/bridge"
+	"prp/protocol"
 )
 
 // Modes of a cancel (row 10).
@@ -100,7 +101,7 @@ func (w *Worker) cancel(x *execution) error {
 		}
 	}
 	for _, p := range w.processes {
-		if p.client != nil && args.named(p.task, p.command) {
+		if p.running() && args.named(p.task, p.command) {
 			k.waiting[p.command] = true
 			p.end(args.Mode == cancelForce)
 		}
@@ -152,12 +153,22 @@ func (w *Worker) reply(k *cancelling) error {
 	return w.answer(k.x, succeeded(result))
 }
 
-// wasEnded tells whether a background process was ended by a cancel.
+// wasEnded tells whether a background process was ended before it ended itself.
 func (w *Worker) wasEnded(command string) bool {
+	p := w.processOf(command)
+	if p == nil {
+		return false
+	}
+	reason := p.snapshot().Reason
+	return reason == protocol.ReasonRunCancelled || reason == protocol.ReasonRunnerShutdown
+}
+
+// processOf is the process that a command has started, nil where there is none.
+func (w *Worker) processOf(command string) *background {
 	for _, p := range w.processes {
-		if p.command == command && p.cancelled {
-			return true
+		if p.command == command {
+			return p
 		}
 	}
-	return false
+	return nil
 }

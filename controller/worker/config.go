@@ -43,8 +43,12 @@ type Config struct {
 	// harness as shell words. Without Runner there is no command.run.
 	Runner  []string
 	Harness string
-	// Env is the environment of the runner, Command what is added to it for
-	// commands, NAME=VALUE each.
+	// Keeper is the command line of a program that calls [Keep] with its stdin
+	// and stdout; it starts processes that outlive the worker. Without it, or
+	// where the system does not tell the start of a process, there are none.
+	Keeper []string
+	// Env is the environment of the runner and of the keeper, CommandEnv what
+	// is added to it for commands, NAME=VALUE each.
 	Env, CommandEnv []string
 	// Secrets are values that are masked in everything that is sent or kept.
 	Secrets []string

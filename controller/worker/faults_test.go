@@ -3,10 +3,8 @@
 package worker
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -164,27 +162,16 @@ func TestOffline(t *testing.T) {
 // of it lives, a restart says OUTCOME_UNKNOWN and does not run it again.
 func TestKilled(t *testing.T) {
 	p := serve(t, devserver.WorkerConfig{})
-	raw, err := json.Marshal(p.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), role+"="+string(raw), "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	worker := p.apart()
 	frame := `{"command_id":"c","task_id":"t","tool":"command.run","args":{"argv":["sh","-c","echo $$ >> log; exec setsid sleep 300"]},"timeout_ms":80000}`
 	back := `{"command_id":"b","task_id":"t","tool":"command.run","args":{"argv":["sh","-c","echo x; echo $$ >> back; exec sleep 300"],"background":true}}`
 	p.frame(frame)
 	p.frame(back)
 	p.until("the start", func() bool { return p.read("log") != "" && p.read("back") != "" && p.results("b") == 1 })
-	cmd.Process.Kill()
-	cmd.Wait()
+	p.kill(worker)
 	for _, name := range []string{"log", "back"} {
 		p.until("the end of "+name, func() bool { return !alive(strings.TrimSpace(p.read(name))) })
 	}
-	p.until("the end of the link", func() bool { return !p.server.Connected() })
 	p.start()
 	r := p.result("c")
 	p.refused("after the restart", r, CodeOutcomeUnknown)

@@ -10,9 +10,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,12 +46,27 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(role)
 		os.Exit(workerMain(raw))
 	}
+	if len(os.Args) == 2 && os.Args[1] == keeperRole {
+		os.Exit(keeperMain())
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	code := m.Run()
 	if dir, err := programs(); err == nil {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
+}
+
+// keeperRole, as its one argument, makes the test binary a keeper.
+const keeperRole = "be-a-keeper"
+
+func keeperMain() int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	if err := Keep(os.Stdin, os.Stdout, signals); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // childConfig is a worker in a process of its own.
@@ -78,6 +95,7 @@ func configFor(c childConfig) Config {
 		ID: "home_pc", Machine: "TEST-1", Version: "0.1.0", Roots: []string{c.Root}, Dir: c.Dir, Policy: allowAll,
 		Runner:  []string{filepath.Join(c.Programs, "prp-runner")},
 		Harness: filepath.Join(c.Programs, "prp-harness") + " command --from-turn argv,stdin",
+		Keeper:  []string{os.Args[0], keeperRole},
 		Env:     controller.SmallEnv("GORACE"), HelloWait: 200 * time.Millisecond, Secrets: []string{token},
 		Link: bridge.LinkConfig{
 			URL: c.URL, PingEvery: 50 * time.Millisecond, PongWait: 10 * time.Second, MissedPongs: 1,
@@ -157,6 +175,36 @@ func (p *peer) end() {
 
 // ready is a server and a worker with defaults.
 func ready(t testing.TB) *peer { return serve(t, devserver.WorkerConfig{}).start() }
+
+// apart starts a worker in a process of its own, which can be killed.
+func (p *peer) apart() *exec.Cmd {
+	p.t.Helper()
+	raw, err := json.Marshal(p.config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), role+"="+string(raw))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // was killed long ago, but where the test has failed
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// kill kills a worker, and waits until the server has seen that.
+func (p *peer) kill(cmd *exec.Cmd) {
+	p.t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	p.until("the end of the link", func() bool { return !p.server.Connected() })
+}
 
 // send sends a command and returns its id.
 func (p *peer) send(tool, args string, more ...string) string {

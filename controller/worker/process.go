@@ -2,15 +2,10 @@ package worker
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"prp/controller/bridge"
 	"prp/protocol"
@@ -21,10 +16,6 @@ const (
 	// maxOutput what is kept of each of their streams, in bytes.
 	maxProcesses = 32
 	maxOutput    = 64 << 20
-	// maxRead bounds what one process.status reads, in bytes.
-	maxRead = 256 << 10
-
-	metaFile = "process.json"
 )
 
 // States of a background process (row 9).
@@ -39,32 +30,20 @@ const (
 type background struct {
 	id, task, command string
 	dir               string
-	client            *run // nil once it has ended
-	cancelled         bool // by task.cancel
+	client            *run // nil where there is none, or it has ended
+	kept              bool // it outlives the worker
 	endedAt           time.Time
 
 	mu     sync.Mutex
-	status processStatus
+	record processRecord
 	files  map[string]*output
 }
 
-// processStatus is what is known of a process; it is also kept on disk.
-type processStatus struct {
-	ProcessID string          `json:"process_id"`
-	CommandID string          `json:"command_id"`
-	TaskID    string          `json:"task_id"`
-	State     string          `json:"state"`
-	PID       int64           `json:"pid"`
-	StartTime string          `json:"start_time"`
-	ExitCode  *int            `json:"exit_code"`
-	Signal    *int            `json:"signal"`
-	Reason    protocol.Reason `json:"reason,omitempty"`
-	// StdoutBytes and StderrBytes count what came, masked; Truncated tells
-	// that not all of it is kept.
-	StdoutBytes int64 `json:"stdout_bytes"`
-	StderrBytes int64 `json:"stderr_bytes"`
-	Truncated   bool  `json:"truncated"`
-}
+// running tells that the process has not ended, as far as the loop knows.
+func (p *background) running() bool { return p.client != nil || p.kept && p.endedAt.IsZero() }
+
+// streams are the two that a process has.
+func streams() []string { return []string{protocol.LogStdout, protocol.LogStderr} }
 
 // output is a stream of a process on disk.
 type output struct {
@@ -81,15 +60,14 @@ func (o *output) add(b []byte) (int64, bool) {
 	return int64(len(b)), err == nil && n == len(b)
 }
 
-// runBackground starts a command and answers once it runs.
-func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) outcome {
-	p, err := w.newBackground(x)
-	if err != nil {
-		return failed(fault(CodeInternal, "the output cannot be kept: %s", err))
+// start starts a process that writes to p. Begun is closed once it runs.
+func (p *background) start(l launcher, spec runSpec) (r *run, seen *watched, begun <-chan struct{}, err error) {
+	if err := p.openFiles(l.mask); err != nil {
+		return nil, nil, nil, err
 	}
-	seen := newWatched(w.mask)
-	begun := make(chan struct{})
-	r, err := w.launch(spec, func(e *protocol.Event) {
+	running := make(chan struct{})
+	seen = newWatched(l.mask)
+	r, err = l.launch(spec, func(e *protocol.Event) {
 		started := seen.started
 		stream, delta := seen.apply(e)
 		if delta != "" {
@@ -97,19 +75,31 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 		}
 		if seen.started && !started {
 			p.started(seen.pid, seen.startedAt)
-			close(begun)
+			close(running)
 		}
 	})
+	return r, seen, running, err
+}
+
+// runBackground starts a command and answers once it runs.
+func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) outcome {
+	p, err := w.newBackground(x)
+	if err != nil {
+		return failed(fault(CodeInternal, "the output cannot be kept: %s", err))
+	}
+	r, seen, begun, err := p.start(w.launcher(), spec)
 	if err != nil {
 		p.remove()
 		return failed(fault(CodeNotStarted, "the runner could not be started: %s", err))
 	}
 	late := time.NewTimer(x.command.Timeout)
 	defer late.Stop()
+	var why error
 	select {
 	case <-begun:
 	case <-r.over:
 	case <-late.C:
+		why = errTimeout
 		r.cancel(true)
 	case <-ctx.Done():
 		r.cancel(true)
@@ -119,6 +109,9 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	default:
 		o := seen.ended(r.terminal(), x.command.Timeout.String())
 		p.remove()
+		if why != nil {
+			return tooLate(x)
+		}
 		return o
 	}
 	w.call(func() { w.keep(p, r) })
@@ -126,22 +119,29 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	return succeeded(ranResult{ProcessID: p.id, PID: s.PID, StartedAt: s.StartTime})
 }
 
+// tooLate is a command whose time is up.
+func tooLate(x *execution) outcome {
+	return outcome{status: StatusTimeout, err: fault(CodeTimeout, "%s did not end within %s", x.command.Tool, x.command.Timeout)}
+}
+
+// newBackground makes the folder of a process.
 func (w *Worker) newBackground(x *execution) (*background, error) {
-	p := &background{id: "proc_" + randomID(), task: x.command.TaskID, command: x.command.CommandID, files: map[string]*output{}}
+	p := &background{id: "proc_" + randomID(), task: x.command.TaskID, command: x.command.CommandID}
 	p.dir = filepath.Join(w.cfg.Dir, processesDir, p.id)
-	p.status = processStatus{ProcessID: p.id, CommandID: p.command, TaskID: p.task, State: stateRunning}
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		return nil, err
-	}
-	for _, stream := range []string{protocol.LogStdout, protocol.LogStderr} {
+	p.record.processStatus = processStatus{ProcessID: p.id, CommandID: p.command, TaskID: p.task, State: stateRunning}
+	return p, os.Mkdir(p.dir, 0o700)
+}
+
+func (p *background) openFiles(mask *bridge.Masker) error {
+	p.files = map[string]*output{}
+	for _, stream := range streams() {
 		f, err := os.OpenFile(filepath.Join(p.dir, stream), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			p.remove()
-			return nil, err
+			return err
 		}
-		p.files[stream] = &output{mask: w.mask.Stream(), file: f}
+		p.files[stream] = &output{mask: mask.Stream(), file: f}
 	}
-	return p, nil
+	return nil
 }
 
 func (p *background) remove() {
@@ -162,33 +162,19 @@ func (p *background) output(stream, delta string) {
 
 func (p *background) count(stream string, o *output, b []byte) {
 	n, whole := o.add(b)
-	at := &p.status.StdoutBytes
+	at := &p.record.StdoutBytes
 	if stream == protocol.LogStderr {
-		at = &p.status.StderrBytes
+		at = &p.record.StderrBytes
 	}
 	*at += n
-	p.status.Truncated = p.status.Truncated || !whole
+	p.record.Truncated = p.record.Truncated || !whole
 }
 
 func (p *background) started(pid int64, at string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.status.PID, p.status.StartTime = pid, at
+	p.record.PID, p.record.StartTime = pid, at
 	p.save()
-}
-
-// save writes what is known; the lock is held. A process whose record cannot
-// be written is not known after a restart.
-func (p *background) save() {
-	if b, err := json.Marshal(p.status); err == nil {
-		_ = os.WriteFile(filepath.Join(p.dir, metaFile), b, 0o600)
-	}
-}
-
-func (p *background) snapshot() processStatus {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.status
 }
 
 // keep remembers a process that runs, and takes note of its end.
@@ -214,145 +200,52 @@ func (p *background) exited(t *protocol.Terminal) {
 		p.count(stream, o, o.mask.End())
 		o.file.Close()
 	}
-	p.status.State = stateUnknown
+	p.record.State = stateUnknown
 	if t != nil && t.Reconciliation.ProcessExit != nil {
-		p.status.State, p.status.Reason = stateExited, t.Reconciliation.Reason
-		p.status.ExitCode, p.status.Signal = t.Reconciliation.ProcessExit.ExitCode, t.Reconciliation.ProcessExit.Signal
+		p.record.State, p.record.Reason = stateExited, t.Reconciliation.Reason
+		p.record.ExitCode, p.record.Signal = t.Reconciliation.ProcessExit.ExitCode, t.Reconciliation.ProcessExit.Signal
 	}
 	p.save()
 }
 
 // end ends a process that runs; it does not wait.
 func (p *background) end(force bool) {
-	if p.client == nil {
-		return
+	switch {
+	case p.client != nil:
+		go p.client.cancel(force)
+	case p.kept:
+		p.mu.Lock()
+		keeper := p.record.Owners[0] // a runner without its keeper ends by itself
+		p.mu.Unlock()
+		s := signalGraceful
+		if force {
+			s = signalForce
+		}
+		keeper.signal(s)
 	}
-	p.cancelled = true
-	go p.client.cancel(force)
+}
+
+// processCount counts the processes in the background, and those that start.
+func (w *Worker) processCount() (n int) {
+	for _, p := range w.processes {
+		if p.running() {
+			n++
+		}
+	}
+	for _, x := range w.active {
+		if x.background {
+			n++
+		}
+	}
+	return n
 }
 
 // dropProcesses forgets those that have ended long ago.
 func (w *Worker) dropProcesses() {
 	for id, p := range w.processes {
-		if p.client == nil && time.Since(p.endedAt) >= w.cfg.KeepProcess {
+		if !p.running() && time.Since(p.endedAt) >= w.cfg.KeepProcess {
 			_ = os.RemoveAll(p.dir)
 			delete(w.processes, id)
 		}
 	}
-}
-
-// loadProcesses finds the processes of a worker before this one. They have
-// ended with it; how is not known where it was killed.
-func (w *Worker) loadProcesses() error {
-	top := filepath.Join(w.cfg.Dir, processesDir)
-	entries, err := os.ReadDir(top)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		p := &background{id: e.Name(), dir: filepath.Join(top, e.Name()), endedAt: time.Now()}
-		b, err := os.ReadFile(filepath.Join(p.dir, metaFile))
-		if err != nil || json.Unmarshal(b, &p.status) != nil {
-			if err := os.RemoveAll(p.dir); err != nil { // it had not begun
-				return err
-			}
-			continue
-		}
-		p.task, p.command = p.status.TaskID, p.status.CommandID
-		if p.status.State == stateRunning {
-			p.status.State = stateUnknown
-			p.save()
-		}
-		for name, size := range map[string]*int64{protocol.LogStdout: &p.status.StdoutBytes, protocol.LogStderr: &p.status.StderrBytes} {
-			if info, err := os.Stat(filepath.Join(p.dir, name)); err == nil && info.Size() > *size {
-				*size = info.Size()
-			}
-		}
-		w.processes[p.id] = p
-	}
-	return nil
-}
-
-// statusArgs are the arguments of process.status.
-type statusArgs struct {
-	ProcessID string `json:"process_id"`
-	// Stream is stdout where it is empty. Offset is where to read from, and
-	// MaxBytes how much; 0 reads nothing.
-	Stream   string `json:"stream,omitempty"`
-	Offset   int64  `json:"offset,omitempty"`
-	MaxBytes int64  `json:"max_bytes,omitempty"`
-}
-
-// statusResult is the result of process.status.
-type statusResult struct {
-	processStatus
-	Output *processOutput `json:"output"`
-}
-
-// processOutput is a part of the output. NextOffset is where to go on.
-type processOutput struct {
-	Stream     string `json:"stream"`
-	Offset     int64  `json:"offset"`
-	NextOffset int64  `json:"next_offset"`
-	Encoding   string `json:"encoding"`
-	Content    string `json:"content"`
-}
-
-func makeStatus(w *Worker, x *execution) (subject, *Error) {
-	args := statusArgs{Stream: protocol.LogStdout}
-	if e := decodeArgs(&x.command, &args); e != nil {
-		return subject{}, e
-	}
-	switch {
-	case !slices.Contains([]string{protocol.LogStdout, protocol.LogStderr}, args.Stream):
-		return subject{}, badField("args.stream", "expected %q or %q, got %q", protocol.LogStdout, protocol.LogStderr, args.Stream)
-	case args.Offset < 0 || args.MaxBytes < 0 || args.MaxBytes > maxRead:
-		return subject{}, badField("args.max_bytes", "expected an offset from 0 and max_bytes from 0 to %d", maxRead)
-	}
-	x.do = func(context.Context, *execution) outcome {
-		p := w.processes[args.ProcessID]
-		if p == nil {
-			e := fault(CodeProcessNotFound, "there is no process %q, or it has ended more than %s ago", args.ProcessID, w.cfg.KeepProcess)
-			e.Details["field"] = "args.process_id"
-			return failed(e)
-		}
-		result := statusResult{processStatus: p.snapshot()}
-		if args.MaxBytes > 0 {
-			part, err := p.read(args)
-			if err != nil {
-				return failed(fault(CodeInternal, "the output cannot be read: %s", err))
-			}
-			result.Output = part
-		}
-		return succeeded(result)
-	}
-	return subject{}, nil
-}
-
-// read reads a part of the output, cut at a character.
-func (p *background) read(args statusArgs) (*processOutput, error) {
-	f, err := os.Open(filepath.Join(p.dir, args.Stream))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, min(max(info.Size()-args.Offset, 0), args.MaxBytes))
-	n, err := f.ReadAt(b, args.Offset)
-	if n < len(b) {
-		return nil, errors.Join(errors.New("expected more output"), err)
-	}
-	// The stream is valid UTF-8; only the part may begin or end inside a
-	// character.
-	for cut := 0; cut < utf8.UTFMax-1 && len(b) > 1 && !utf8.Valid(b); cut++ {
-		b = b[:len(b)-1]
-	}
-	out := &processOutput{Stream: args.Stream, Offset: args.Offset, NextOffset: args.Offset + int64(len(b)), Encoding: "utf-8", Content: string(b)}
-	if !utf8.Valid(b) {
-		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(b)
-	}
-	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-shellwords"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -64,10 +65,15 @@ func makeRun(w *Worker, x *execution) (subject, *Error) {
 	if e != nil {
 		return subject{}, e
 	}
-	x.effect = true
-	if args.Background {
+	if x.effect, x.background = true, args.Background; x.background && w.processCount() >= maxProcesses {
+		return subject{}, fault(CodeBusy, "%d processes run in the background already", maxProcesses)
+	}
+	switch {
+	case args.Keep:
+		x.do = func(ctx context.Context, x *execution) outcome { return w.runKept(ctx, x, spec) }
+	case args.Background:
 		x.do = func(ctx context.Context, x *execution) outcome { return w.runBackground(ctx, x, spec) }
-	} else {
+	default:
 		spec.limit = x.command.Timeout
 		x.do = func(ctx context.Context, x *execution) outcome { return w.runForeground(ctx, x, spec) }
 	}
@@ -79,8 +85,10 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (w *Worker) spec(args runArgs) (runSpec, *Error) {
 	s := runSpec{argv: args.Argv, stdin: args.Stdin}
 	switch {
-	case args.Keep:
-		e := fault(CodeUnsupported, "a process that outlives the worker is not supported")
+	case args.Keep && !args.Background:
+		return s, badField("args.keep", "expected it with background, got it without")
+	case args.Keep && !w.canKeep():
+		e := fault(CodeUnsupported, "a process cannot outlive the worker here")
 		e.Details["field"] = "args.keep"
 		return s, e
 	case (len(args.Argv) > 0) == (args.Command != ""):
@@ -132,26 +140,45 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
+// launcher starts runs.
+type launcher struct {
+	// runner and harness are command lines, env the environment of the runner
+	// and commandEnv what is added to it for the command.
+	runner          []string
+	harness         string
+	env, commandEnv []string
+	// temp is a folder for a file with the environment.
+	temp string
+	mask *bridge.Masker
+}
+
+func (w *Worker) launcher() launcher {
+	return launcher{
+		runner: w.cfg.Runner, harness: w.cfg.Harness, env: w.cfg.Env, commandEnv: w.cfg.CommandEnv,
+		temp: filepath.Join(w.cfg.Dir, tempDir), mask: w.mask,
+	}
+}
+
 // run is a command under its runner.
 type run struct {
 	client *controller.Client
-	env    string // a file, removed at the end
+	env    string // a file, removed once it was read
 	over   chan struct{}
 }
 
 // launch starts a command under a runner of its own. Seen is called with each
 // event, by one goroutine, until the run is over.
-func (w *Worker) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) {
+func (l launcher) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) {
 	r := &run{over: make(chan struct{})}
-	argv := append(slices.Clone(w.cfg.Runner),
-		"--clock", "system", "--cwd", spec.dir, "--harness", w.cfg.Harness,
+	argv := append(slices.Clone(l.runner),
+		"--clock", "system", "--cwd", spec.dir, "--harness", l.harness,
 		"--cancel-grace-ms", milliseconds(cancelGrace), "--shutdown-grace-ms", milliseconds(forceGrace),
 		"--run-timeout-ms", milliseconds(spec.limit))
 	// Values never stand in arguments, and those of a command never in the
 	// runner's own environment.
-	if env := append(slices.Clone(w.cfg.CommandEnv), spec.env...); len(env) > 0 {
+	if env := append(slices.Clone(l.commandEnv), spec.env...); len(env) > 0 {
 		var err error
-		if r.env, err = writeEnv(filepath.Join(w.cfg.Dir, tempDir), env); err != nil {
+		if r.env, err = writeEnv(l.temp, env); err != nil {
 			return nil, err
 		}
 		argv = append(argv, "--env-file", r.env)
@@ -159,7 +186,7 @@ func (w *Worker) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) 
 	decoder := protocol.NewDecoder()
 	ended := make(chan struct{})
 	client, err := controller.Start(context.Background(), controller.Config{
-		Argv: argv, Env: w.cfg.Env, MaxRetainedBytes: retainRun,
+		Argv: argv, Env: l.env, MaxRetainedBytes: retainRun,
 		Tap: func(line []byte) {
 			m, err := decoder.Stream(line)
 			if err != nil || m.Event == nil {
@@ -183,7 +210,7 @@ func (w *Worker) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func writeEnv(dir string, env []string) (string, error) {
-	f, err := os.CreateTemp(dir, "env-")
+	f, err := os.CreateTemp(dir, envPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -229,7 +256,9 @@ func (r *run) follow(spec runSpec, ended <-chan struct{}) {
 func (r *run) setGoing(ctx context.Context, spec runSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*orderWait)
 	defer cancel()
-	if err := r.client.Prepare(ctx); err != nil {
+	err := r.client.Prepare(ctx)
+	r.removeEnv() // it was read, or never will be
+	if err != nil {
 		return err
 	}
 	if err := r.client.OpenSession(ctx); err != nil {
@@ -292,7 +321,7 @@ func (r *run) obey(ctx context.Context, x *execution) {
 
 func (w *Worker) runForeground(ctx context.Context, x *execution, spec runSpec) outcome {
 	seen := newWatched(w.mask)
-	r, err := w.launch(spec, func(e *protocol.Event) { seen.apply(e) })
+	r, err := w.launcher().launch(spec, func(e *protocol.Event) { seen.apply(e) })
 	if err != nil {
 		return failed(fault(CodeNotStarted, "the runner could not be started: %s", err))
 	}

@@ -54,7 +54,6 @@ func TestRun(t *testing.T) {
 	}
 	p.refused("cwd outside", p.do(ToolRun, `{"argv":["ls"],"cwd":"/"}`), "PATH_NOT_ALLOWED")
 	p.refused("no cwd", p.do(ToolRun, `{"argv":["ls"],"cwd":"none"}`), "FILE_NOT_FOUND")
-	p.refused("keep", p.do(ToolRun, `{"argv":["ls"],"keep":true}`), CodeUnsupported)
 	if left, _ := os.ReadDir(filepath.Join(p.config.Dir, tempDir)); len(left) != 0 {
 		t.Errorf("%d files with an environment are left", len(left))
 	}

@@ -158,7 +158,7 @@ func timed(f func(ctx context.Context) (any, error)) func(context.Context, *exec
 		case err == nil:
 			return succeeded(result)
 		case errors.Is(err, errTimeout):
-			return outcome{status: StatusTimeout, err: fault(CodeTimeout, "%s did not end within %s", x.command.Tool, x.command.Timeout)}
+			return tooLate(x)
 		case errors.Is(err, errCancelled), errors.Is(err, context.Canceled):
 			return outcome{status: StatusCancelled, err: fault(CodeCancelled, "the command was cancelled")}
 		}

@@ -57,7 +57,10 @@ type execution struct {
 	// do executes it.
 	do func(ctx context.Context, x *execution) outcome
 	// effect tells that it is recorded before it begins.
-	effect  bool
+	effect bool
+	// background tells that it starts a process in the background.
+	background bool
+
 	running bool
 	stop    context.CancelCauseFunc
 	// force is closed by a forced cancel.
@@ -168,6 +171,9 @@ func (w *Worker) recover() error {
 		case !m.Done:
 			x := &execution{command: Command{CommandID: m.ID, TaskID: m.Task, Tool: m.Tool, digest: m.Digest}, begun: time.Now()}
 			e := fault(CodeOutcomeUnknown, "the worker ended while the command was being executed; it was not run again")
+			if p := w.processOf(m.ID); p != nil && p.running() {
+				e.Details["process_id"] = p.id // it was kept, and its start not yet told
+			}
 			faults = errors.Join(faults, w.answer(x, failed(e)))
 		case m.Seq > w.outbox.Last():
 			// It was stored, and the worker ended before it was queued.
@@ -199,8 +205,18 @@ func (w *Worker) Run(ctx context.Context) error {
 	linked.Go(func() { _ = w.link.Run(ctx, w.serve) })
 	tick := time.NewTicker(max(w.cfg.KeepProcess/60, time.Millisecond))
 	defer tick.Stop()
+	look := time.NewTicker(keptEvery)
+	defer look.Stop()
 	for {
+		var kept <-chan time.Time // nobody is woken where nothing is kept
+		if w.anyKept() {
+			kept = look.C
+		}
 		select {
+		case <-kept:
+			if err := w.lookAtKept(); err != nil {
+				stop(err)
+			}
 		case in := <-w.commands:
 			if err := w.take(ctx, in); err != nil {
 				stop(err)
@@ -220,7 +236,9 @@ func (w *Worker) Run(ctx context.Context) error {
 // drain ends what runs and keeps its results.
 func (w *Worker) drain() {
 	for _, p := range w.processes {
-		p.end(true)
+		if !p.kept {
+			p.end(true)
+		}
 	}
 	w.queue = nil // not begun, so the server may send them again
 	done := make(chan struct{})
