@@ -3,8 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
+	"prp/controller/worker"
 	"prp/harness/fake"
 	"prp/protocol/schema"
 	"prp/runner/process"
@@ -47,23 +49,38 @@ func runScripts(s *streams, args []string) int {
 }
 
 var schemaCommand = &command{
-	name: "schema", args: "[NAME]", operand: operand{words: schema.Names},
+	name: "schema", args: "[NAME]", operand: operand{words: schemaNames},
 	short: "list the JSON Schemas of the protocol, or print one",
 	long: `
 Lists the JSON Schemas (draft 2020-12) of everything that is said between the
-three processes, or prints one of them.`,
+three processes, and of the policy of 'prp worker', or prints one of them.`,
 	flags: func(*flag.FlagSet) runFunc { return runSchema },
+}
+
+// schemaWorkerPolicy names the schema of a file that no line of the protocol has.
+const schemaWorkerPolicy = "worker-policy"
+
+func schemaNames() []string { return append(schema.Names(), schemaWorkerPolicy) }
+
+func schemaText(name string) ([]byte, error) {
+	if name == schemaWorkerPolicy {
+		return worker.PolicySchema(), nil
+	}
+	if !slices.Contains(schemaNames(), name) {
+		return nil, misuse("no schema %q; there are: %s%s", name, strings.Join(schemaNames(), ", "), didYouMean(name, schemaNames()))
+	}
+	return schema.Get(name)
 }
 
 func runSchema(s *streams, args []string) int {
 	switch len(args) {
 	case 0:
-		fmt.Fprintln(s.out, strings.Join(schema.Names(), "\n"))
+		fmt.Fprintln(s.out, strings.Join(schemaNames(), "\n"))
 		return exitOK
 	case 1:
-		text, err := schema.Get(args[0])
+		text, err := schemaText(args[0])
 		if err != nil {
-			return fail(s, "schema", misuse("%s%s", err, didYouMean(args[0], schema.Names())))
+			return fail(s, "schema", err)
 		}
 		s.out.Write(text)
 		return exitOK

@@ -40,21 +40,21 @@ var strictness = []Class{ClassAllow, ClassApprove, ClassDeny}
 
 // Policy says which commands are allowed. The zero value allows what only looks.
 type Policy struct {
-	Schema string `json:"schema" jsonschema:"enum=paperclip.worker_policy.v1"`
+	Schema string `json:"schema" jsonschema:"enum=paperclip.worker_policy.v1,description=Says which format this file has."`
 	// Rules are asked in order; the first that matches decides.
-	Rules []PolicyRule `json:"rules"`
+	Rules []PolicyRule `json:"rules" jsonschema:"description=Asked in order: the first that matches decides. Without one what only looks is allowed and all else denied."`
 }
 
 // PolicyRule is one rule. Every member that is given has to match.
 type PolicyRule struct {
-	Class Class `json:"class" jsonschema:"enum=allow,enum=approve,enum=deny"`
+	Class Class `json:"class" jsonschema:"enum=allow,enum=approve,enum=deny,description=What is done with a command that every other member of the rule matches."`
 	// Tools are names of tools; none is every tool.
-	Tools []string `json:"tools,omitempty"`
+	Tools []string `json:"tools,omitempty" jsonschema:"description=Names of tools; none is every tool."`
 	// Paths match a file that is one of them or below it: absolute, or
 	// relative to the first root. For command.run it is the working folder.
-	Paths []string `json:"paths,omitempty"`
+	Paths []string `json:"paths,omitempty" jsonschema:"description=Files or folders with all that is below: absolute or relative to the first root. For command.run it is the working folder."`
 	// Argv is how the words of a command have to begin.
-	Argv []string `json:"argv,omitempty"`
+	Argv []string `json:"argv,omitempty" jsonschema:"description=The first words of the command; only with tools command.run."`
 }
 
 // looking are the tools that are allowed where no rule says otherwise.
