@@ -45,9 +45,13 @@ address into --dir, and prints how a worker connects.
 connected there and prints the result. A value that is a JSON list, object,
 number, true or false is taken as such, anything else as text.
 
---misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind
-(connect, hello, result, progress, command; N 0 is every one): drop, drop-after,
-hang, mute, twice or late.
+--misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind; N 0 is
+every one:
+
+  connect                   drop, late
+  hello, result, progress   drop, drop-after, hang, mute, late
+  command                   drop, drop-after, cut, mute, twice, late
+  frame (any that comes)    cut, which is in the middle of the frame
 
 exit status: 0 the server was ended, or the command succeeded; 1 it failed; 2
 wrong command line.

@@ -75,7 +75,7 @@ type Worker struct {
 	mu          sync.Mutex
 	counts      map[string]int
 	connections int
-	current     *websocket.Conn
+	current     *wire
 	frames      []Frame
 	delivered   []Frame
 	cursor      int64
@@ -115,16 +115,20 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (w *Worker) accept(rw http.ResponseWriter, r *http.Request) {
-	if do := w.rule(OnConnect); do == Drop {
+	switch w.rule(OnConnect) {
+	case Drop:
 		http.Error(rw, "as ordered", http.StatusServiceUnavailable)
 		return
+	case Late:
+		if w.wait(lateBy) != nil {
+			return
+		}
 	}
-	ws, err := websocket.Accept(rw, r, nil)
+	ws, err := acceptWire(rw, r)
 	if err != nil {
 		return // it has answered
 	}
 	defer ws.CloseNow()
-	ws.SetReadLimit(maxFrame)
 	w.mu.Lock()
 	w.connections++
 	number := w.connections
@@ -140,9 +144,9 @@ func (w *Worker) accept(rw http.ResponseWriter, r *http.Request) {
 // errOrdered ends a connection by a rule.
 var errOrdered = errors.New("dropped as ordered")
 
-func (w *Worker) serve(ws *websocket.Conn, number int) error {
+func (w *Worker) serve(ws *wire, number int) error {
 	for {
-		_, raw, err := ws.Read(w.closed)
+		raw, err := ws.readCut(w.closed, func() bool { return w.rule(OnFrame) == Cut })
 		if err != nil {
 			return err
 		}
@@ -222,7 +226,7 @@ func parseFrame(raw []byte) Frame {
 }
 
 // take records a frame and makes the answer, nil for none.
-func (w *Worker) take(ws *websocket.Conn, f Frame) []byte {
+func (w *Worker) take(ws *wire, f Frame) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frames = append(w.frames, f)
@@ -262,7 +266,7 @@ func (w *Worker) has(seq int64) bool {
 	return slices.ContainsFunc(w.delivered, func(f Frame) bool { return f.Seq == seq })
 }
 
-func (w *Worker) write(ws *websocket.Conn, frame []byte) error {
+func (w *Worker) write(ws *wire, frame []byte) error {
 	ctx, cancel := context.WithTimeout(w.closed, writeWait)
 	defer cancel()
 	return ws.Write(ctx, websocket.MessageText, frame)
@@ -301,6 +305,13 @@ func (w *Worker) Await(ctx context.Context, ok func(frames []Frame) bool) error 
 	}
 }
 
+// Connections is how many connections there were so far, with the one that is.
+func (w *Worker) Connections() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.connections
+}
+
 // Connected reports whether a worker is connected and has said hello.
 func (w *Worker) Connected() bool {
 	w.mu.Lock()
@@ -323,6 +334,8 @@ func (w *Worker) Send(ctx context.Context, frame []byte) error {
 	case Drop:
 		ws.CloseNow()
 		return nil
+	case Cut:
+		return ws.writeCut(frame)
 	case Mute:
 		return nil
 	case Late:

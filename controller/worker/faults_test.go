@@ -6,58 +6,124 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
-// checkDelivered: every numbered frame is there once, in order.
-func checkDelivered(t *testing.T, p *peer) {
+// checkDelivered checks the numbered frames that the server took: each once, in
+// order, and where they are given, which.
+func checkDelivered(t *testing.T, p *peer, want ...string) {
 	t.Helper()
+	var got []string
 	for i, f := range p.server.Delivered() {
 		if f.Seq != int64(i)+1 {
 			t.Fatalf("frame %d has number %d", i+1, f.Seq)
 		}
+		got = append(got, f.Kind+" "+f.ID)
+	}
+	if want != nil && !slices.Equal(got, want) {
+		t.Errorf("the server has %q, want %q", got, want)
 	}
 }
 
-// TestDroppedAtEveryFrame: issue point 4, worker.md row 19. The link is lost
-// once at every kind of frame: nothing is lost or doubled, and each command
-// runs once.
+// misbehaviours are all that a server can do once, with what it then sees:
+// how many connections, and whether its first command has to be sent again.
+var misbehaviours = []struct {
+	rule        devserver.Rule
+	connections int
+	lost        bool
+}{
+	{devserver.Rule{On: devserver.OnConnect, Do: devserver.Drop}, 1, false},
+	{devserver.Rule{On: devserver.OnConnect, Do: devserver.Late}, 1, false},
+	{devserver.Rule{On: devserver.OnHello, Do: devserver.Drop}, 2, false},
+	{devserver.Rule{On: devserver.OnHello, Do: devserver.DropAfter}, 2, false},
+	{devserver.Rule{On: devserver.OnHello, Do: devserver.Mute}, 1, false},
+	{devserver.Rule{On: devserver.OnHello, Do: devserver.Late}, 1, false},
+	{devserver.Rule{On: devserver.OnResult, Do: devserver.Drop}, 2, false},
+	{devserver.Rule{On: devserver.OnResult, Do: devserver.DropAfter}, 2, false},
+	{devserver.Rule{On: devserver.OnResult, Do: devserver.Mute}, 1, false},
+	{devserver.Rule{On: devserver.OnResult, Do: devserver.Late}, 1, false},
+	{devserver.Rule{On: devserver.OnProgress, Do: devserver.Drop}, 2, false},
+	{devserver.Rule{On: devserver.OnProgress, Do: devserver.DropAfter}, 2, false},
+	{devserver.Rule{On: devserver.OnProgress, Do: devserver.Mute}, 1, false},
+	{devserver.Rule{On: devserver.OnProgress, Do: devserver.Late}, 1, false},
+	{devserver.Rule{On: devserver.OnCommand, Do: devserver.Drop}, 2, true},
+	{devserver.Rule{On: devserver.OnCommand, Do: devserver.Cut}, 2, true},
+	{devserver.Rule{On: devserver.OnCommand, Do: devserver.Mute}, 1, true},
+	{devserver.Rule{On: devserver.OnCommand, Do: devserver.Late}, 1, false},
+	// The frames that come: a hello, a result, progress, a result.
+	{devserver.Rule{On: devserver.OnFrame, Do: devserver.Cut}, 2, false},
+	{devserver.Rule{On: devserver.OnFrame, Do: devserver.Cut, Nth: 2}, 2, false},
+	{devserver.Rule{On: devserver.OnFrame, Do: devserver.Cut, Nth: 3}, 2, false},
+	{devserver.Rule{On: devserver.OnFrame, Do: devserver.Cut, Nth: 4}, 2, false},
+}
+
+// TestDroppedAtEveryFrame: issue point 4, worker.md row 19. Once at every kind
+// of frame the link is lost, before it, after it or in its middle, or the server
+// is mute or late. Each command takes effect once, and each frame is delivered
+// once, in order.
 func TestDroppedAtEveryFrame(t *testing.T) {
-	for _, on := range []string{devserver.OnConnect, devserver.OnHello, devserver.OnResult, devserver.OnProgress, devserver.OnCommand} {
-		for _, do := range []string{devserver.Drop, devserver.DropAfter, devserver.Late} {
-			t.Run(on+" "+do, func(t *testing.T) {
-				p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: on, Nth: 1, Do: do}}}).start()
-				frames := []string{}
-				for i := range 3 {
-					frames = append(frames, fmt.Sprintf(`{"command_id":"c%d","tool":"command.run","args":{"argv":["sh","-c","echo >> log%d"]}}`, i, i))
+	for _, m := range misbehaviours {
+		m.rule.Nth = max(m.rule.Nth, 1)
+		t.Run(fmt.Sprintf("%s %d %s", m.rule.On, m.rule.Nth, m.rule.Do), func(t *testing.T) {
+			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{m.rule}}).start()
+			p.write("log", "")
+			for i := range 3 {
+				id := fmt.Sprint("c", i)
+				frame := fmt.Sprintf(`{"command_id":%q,"tool":"file.write","args":{"path":"log","mode":"append","content":"%s\n"}}`, id, id)
+				p.frame(frame)
+				if i == 0 && m.lost {
+					p.until("the next link", func() bool { return hellos(p) == m.connections })
+					p.frame(frame)
 				}
-				for i, frame := range frames {
-					id := fmt.Sprintf("c%d", i)
-					// A server that has had no answer sends its command again.
-					p.until("the result", func() bool {
-						if p.results(id) == 0 && p.server.Connected() {
-							_ = p.server.Send(p.ctx, []byte(frame)) // a link that is just lost
-							time.Sleep(20 * time.Millisecond)
-						}
-						return p.results(id) > 0
-					})
-					if i == 0 {
-						p.worker.report(&execution{command: Command{CommandID: id}}, nil, "halfway")
-					}
+				p.result(id)
+				if i == 0 {
+					p.worker.report(&execution{command: Command{CommandID: id}}, nil, "halfway")
+					p.until("progress", func() bool { return len(p.server.Delivered()) == 2 })
 				}
-				p.do(ToolPing, "{}")
-				for i := range 3 {
-					if got := p.read(fmt.Sprintf("log%d", i)); got != "\n" {
-						t.Errorf("command %d ran %d times", i, len(got))
-					}
-				}
-				checkDelivered(t, p)
-			})
-		}
+			}
+			if got := p.read("log"); got != "c0\nc1\nc2\n" {
+				t.Errorf("the effects are %q", got)
+			}
+			if n := p.server.Connections(); n != m.connections {
+				t.Errorf("%d connections, want %d", n, m.connections)
+			}
+			checkDelivered(t, p, "result c0", "progress c0", "result c1", "result c2")
+		})
+	}
+}
+
+// TestCommandTwice: row 3. A command that comes twice at once, or again over the
+// next link because nobody knows whether it arrived, takes effect once.
+func TestCommandTwice(t *testing.T) {
+	frame := `{"command_id":"c","tool":"file.write","args":{"path":"log","mode":"append","content":"x"}}`
+	for do, connections := range map[string]int{devserver.Twice: 1, devserver.DropAfter: 2} {
+		t.Run(do, func(t *testing.T) {
+			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: devserver.OnCommand, Nth: 1, Do: do}}}).start()
+			p.write("log", "")
+			p.frame(frame)
+			p.until("the last link", func() bool { return hellos(p) == connections })
+			if connections > 1 {
+				p.frame(frame)
+			}
+			p.result("c")
+			p.do(ToolPing, "{}")
+			if got := p.read("log"); got != "x" {
+				t.Errorf("the effect is %q", got)
+			}
+			// One that came after the end of the first has the stored answer.
+			n := p.results("c")
+			if n > 2 {
+				t.Errorf("%d results", n)
+			}
+			want := append(slices.Repeat([]string{"result c"}, n), "result cmd_1")
+			checkDelivered(t, p, want...)
+		})
 	}
 }
 
@@ -104,16 +170,38 @@ func hellos(p *peer) (n int) {
 }
 
 // TestHalfOpen: issue point 4. A server that hangs without a word is noticed by
-// the ping, and what it did not take goes over the next link.
+// the ping, also where so much is on its way that nothing more can be written;
+// what it did not take goes over the next link, once.
 func TestHalfOpen(t *testing.T) {
-	p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: devserver.OnResult, Nth: 1, Do: devserver.Hang}}})
-	p.cfg.Link.PongWait = 500 * time.Millisecond
-	p.start()
-	r := p.do(ToolPing, "{}")
-	if p.until("a second link", func() bool { return hellos(p) >= 2 }); r.Status != StatusSuccess {
-		t.Errorf("the result is %s", r.Raw)
+	const large = 12
+	for _, on := range []string{devserver.OnHello, devserver.OnResult, devserver.OnProgress} {
+		t.Run(on, func(t *testing.T) {
+			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: on, Nth: 1, Do: devserver.Hang}}})
+			p.cfg.Link.PongWait = time.Second
+			outbox, err := bridge.OpenOutbox(filepath.Join(p.config.Dir, outboxFile), bridge.OutboxConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			add := func(kind string, body []byte) {
+				if _, err := outbox.Put("c", false, func(seq int64) []byte { return withSeq(body, seq) }); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, kind+" c")
+			}
+			add("progress", encodeProgress("c", nil, "halfway"))
+			for range large {
+				add("result", fmt.Appendf(nil, `{"command_id":"c","status":"success","stdout":%q}`, strings.Repeat("x", 900<<10)))
+			}
+			outbox.Close()
+			p.start()
+			p.until("all over the next link", func() bool { return len(p.server.Delivered()) == len(want) })
+			checkDelivered(t, p, want...)
+			if n := p.server.Connections(); n < 2 {
+				t.Errorf("%d connections", n)
+			}
+		})
 	}
-	checkDelivered(t, p)
 }
 
 // TestOffline: issue point 4. 10,000 progress and result frames wait while
