@@ -142,18 +142,6 @@ func changes(t *testing.T, s *Space, after map[string]string) []change {
 	return list
 }
 
-// TestNoPermission: a folder that cannot be written to is refused and as before.
-func TestNoPermission(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may write anywhere")
-	}
-	s, dir := space(t, map[string]string{"d/f": "old"})
-	os.Chmod(filepath.Join(dir, "d"), 0o500)
-	defer os.Chmod(filepath.Join(dir, "d"), 0o700)
-	_, err := put1(s, WriteRequest{Path: "d/f", Mode: ModeOverwrite}, "x")
-	refused(t, "write", err, PermissionDenied)
-}
-
 // TestStoppedCommit stops a commit before every one of its steps, by an error
 // and by SIGKILL: the files are as before, and after the last step all new.
 func TestStoppedCommit(t *testing.T) {
