@@ -105,7 +105,7 @@ func (o *Outbox) replay(line []byte, at span) error {
 	}
 	switch {
 	case r.Frame != nil:
-		o.add(entry{seq: r.Seq, from: r.Seq, key: r.Key, soft: r.Soft, at: r.At, line: at})
+		o.add(entry{seq: r.Seq, from: r.Seq, key: r.Key, soft: r.Soft, at: aged(r.At, o.cfg.Now()), line: at})
 	case r.Acked > 0:
 		o.acks = true
 		o.ackTo(r.Acked)

@@ -92,6 +92,7 @@ func OpenStore(path string, cfg StoreConfig) (*Store, error) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return err
 		}
+		r.At = aged(r.At, s.cfg.Now())
 		s.take(r, at)
 		return nil
 	})

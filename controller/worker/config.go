@@ -56,7 +56,7 @@ type Config struct {
 	Report func(text string)
 
 	// Times that tests shorten; zero is the value of worker.md.
-	HelloWait, KeepProcess time.Duration
+	HelloWait, KeepProcess, ProgressEvery time.Duration
 }
 
 // Names of what is in Config.Dir.
@@ -81,6 +81,9 @@ func (c *Config) fill() error {
 	}
 	if c.KeepProcess <= 0 {
 		c.KeepProcess = keepProcess
+	}
+	if c.ProgressEvery <= 0 {
+		c.ProgressEvery = progressEvery
 	}
 	if c.Report == nil {
 		c.Report = func(string) {}

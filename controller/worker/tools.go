@@ -133,13 +133,11 @@ func makeSearch(w *Worker, x *execution) (subject, *Error) {
 		return subject{}, fromFiles(err)
 	}
 	x.do = timed(func(ctx context.Context) (any, error) {
-		shown := time.Now()
+		due := newPace(w.cfg.ProgressEvery)
 		return w.space.Search(ctx, r, searchRoom, func(n int64) {
-			if time.Since(shown) < progressEvery {
-				return
+			if due.now() {
+				w.report(x, nil, "Searching: %d files", n)
 			}
-			shown = time.Now()
-			w.report(x, nil, "Searching: %d files", n)
 		})
 	})
 	return subject{paths: []string{path}}, nil
@@ -164,6 +162,24 @@ func timed(f func(ctx context.Context) (any, error)) func(context.Context, *exec
 		}
 		return failed(fromFiles(err))
 	}
+}
+
+// pace says when the next report of one command is due (row 13).
+type pace struct {
+	every time.Duration
+	last  time.Time
+}
+
+// newPace has the first report due after one interval: what is over before that
+// needs none.
+func newPace(every time.Duration) *pace { return &pace{every: every, last: time.Now()} }
+
+func (p *pace) now() bool {
+	if time.Since(p.last) < p.every {
+		return false
+	}
+	p.last = time.Now()
+	return true
 }
 
 // report queues a progress event; a full spool may drop it.
