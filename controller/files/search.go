@@ -45,6 +45,9 @@ type SearchRequest struct {
 	CaseSensitive *bool `json:"case_sensitive,omitempty"`
 	MaxResults    int   `json:"max_results,omitempty"`
 	ContextLines  int   `json:"context_lines,omitempty"`
+	// Hidden, where it is not nil, tells files that are not looked into, by
+	// their whole path. It is called by one goroutine.
+	Hidden func(path string) bool `json:"-"`
 }
 
 // SearchResult is what was found, in the order of the paths.
@@ -53,7 +56,7 @@ type SearchResult struct {
 	// Truncated tells that there may be more.
 	Truncated bool `json:"truncated"`
 	// Files counts those that were looked at, Skipped those that are binary,
-	// too large or cannot be read.
+	// too large, hidden or cannot be read.
 	Files   int64 `json:"files"`
 	Skipped int64 `json:"skipped"`
 }
@@ -93,6 +96,7 @@ type searchWork struct {
 	jobs    chan *job
 	found   chan *job
 	window  chan struct{} // one for each batch that is on its way
+	hidden  int64         // the walker's count
 }
 
 // Search finds text, a pattern or names, without binary and git-ignored files
@@ -191,6 +195,7 @@ func (w *searchWork) run(ctx context.Context, progress func(int64)) (*SearchResu
 	if walked != nil && !errors.Is(walked, errEnough) {
 		return nil, fromOS(w.request.Path, walked)
 	}
+	result.Skipped += w.hidden
 	return result, nil
 }
 

@@ -158,7 +158,11 @@ func (k *walker) folder(dir *folder, path string, up *rules, depth int) error {
 		below := strings.TrimPrefix(path+"/"+name, "/")
 		switch {
 		case e.Type().IsRegular():
-			if !here.ignored(below, false) && k.work.glob.matches(dir.join(name), name) {
+			switch {
+			case here.ignored(below, false) || !k.work.glob.matches(dir.join(name), name):
+			case k.work.request.Hidden != nil && k.work.request.Hidden(filepath.Join(k.work.top.root.real, below)):
+				k.work.hidden++
+			default:
 				names = append(names, name)
 			}
 		case e.IsDir() && name != gitDir && depth < maxDepth && !here.ignored(below, true):

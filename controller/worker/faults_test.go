@@ -176,6 +176,7 @@ func TestHalfOpen(t *testing.T) {
 	const large = 12
 	for _, on := range []string{devserver.OnHello, devserver.OnResult, devserver.OnProgress} {
 		t.Run(on, func(t *testing.T) {
+			t.Parallel() // it waits
 			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: on, Nth: 1, Do: devserver.Hang}}})
 			p.cfg.Link.PongWait = time.Second
 			outbox, err := bridge.OpenOutbox(filepath.Join(p.config.Dir, outboxFile), bridge.OutboxConfig{})
@@ -249,6 +250,7 @@ func TestOffline(t *testing.T) {
 // TestKilled: issue point 4. The worker is killed while a command runs: nothing
 // of it lives, a restart says OUTCOME_UNKNOWN and does not run it again.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	p := serve(t, devserver.WorkerConfig{})
 	worker := p.apart()
 	frame := `{"command_id":"c","task_id":"t","tool":"command.run","args":{"argv":["sh","-c","echo $$ >> log; exec setsid sleep 300"]},"timeout_ms":80000}`
@@ -292,6 +294,7 @@ func TestStoredNotQueued(t *testing.T) {
 // TestWorkerEnds: a command that runs when the worker is ended is told as
 // cancelled at the next start, and nothing of it lives.
 func TestWorkerEnds(t *testing.T) {
+	t.Parallel()
 	p := ready(t)
 	id := p.send(ToolRun, `{"argv":["sh","-c","echo said; echo $$ > pid; exec setsid sleep 300"]}`)
 	p.until("the start", func() bool { return p.read("pid") != "" })

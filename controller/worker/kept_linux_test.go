@@ -58,6 +58,7 @@ func (p *peer) statusOf(r full, more string) full {
 // was told to outlives a worker that is killed. The next worker finds it by pid
 // and start, reads its output by offset, and ends its whole tree.
 func TestKept(t *testing.T) {
+	t.Parallel()
 	p := keptPeer(t)
 	worker := p.apart()
 	r := p.keep("echo one; setsid sleep 300 & echo $! > child; while [ ! -e go ]; do sleep 0.01; done; echo two; exec sleep 300")
@@ -97,6 +98,7 @@ func TestKept(t *testing.T) {
 // status and output told by the next one; a forced cancel ends one that heeds
 // no SIGTERM.
 func TestKeptEndsAlone(t *testing.T) {
+	t.Parallel()
 	p := keptPeer(t).start()
 	r := p.keep("while [ ! -e go ]; do sleep 0.01; done; echo end; exit 3")
 	stubborn := p.keep("trap '' TERM; echo > ready; while :; do sleep 0.1; done")
@@ -124,6 +126,7 @@ func TestKeptEndsAlone(t *testing.T) {
 // TestKeeperKilled: where the keeper is killed, its runner ends the process,
 // and nobody knows how it ended.
 func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
 	p := keptPeer(t).start()
 	r := p.keep("echo x; exec sleep 300")
 	var record processRecord
@@ -140,6 +143,7 @@ func TestKeeperKilled(t *testing.T) {
 
 // TestKeptRefused: what cannot be kept is told, and leaves nothing.
 func TestKeptRefused(t *testing.T) {
+	t.Parallel()
 	p := keptPeer(t).start()
 	p.refused("in the foreground", p.do(ToolRun, `{"argv":["ls"],"keep":true}`), CodeInvalidRequest)
 	p.refused("no program", p.do(ToolRun, `{"argv":["no-such-program"],"background":true,"keep":true}`), CodeNotStarted)
@@ -155,6 +159,7 @@ func TestKeptRefused(t *testing.T) {
 // TestKeptSecrets: remote.md rules 6 and 7. The values of a kept process are
 // masked before they are on disk, and no file with them is left.
 func TestKeptSecrets(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret value"
 	p := keptPeer(t)
 	p.cfg.Secrets, p.cfg.CommandEnv = append(p.cfg.Secrets, secret), []string{"SECRET=" + secret}
@@ -184,6 +189,7 @@ func (gone) Close() error              { return nil }
 // TestKeptUntold: a worker that is gone before it is told of a start would call
 // the command unknown: the keeper ends it.
 func TestKeptUntold(t *testing.T) {
+	t.Parallel()
 	p := keptPeer(t)
 	dir := t.TempDir()
 	order, err := json.Marshal(keepOrder{

@@ -3,10 +3,7 @@ package worker
 import (
 	"bytes"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,13 +60,8 @@ var looking = []string{ToolPing, ToolCapabilities, ToolRead, ToolSearch, ToolSta
 // ParsePolicy reads a policy file strictly.
 func ParsePolicy(text []byte) (Policy, error) {
 	var p Policy
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return Policy{}, fmt.Errorf("policy: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Policy{}, errors.New("policy: expected one object, got more")
+	if err := decodeStrict(text, &p, "policy"); err != nil {
+		return Policy{}, err
 	}
 	if p.Schema != SchemaPolicy {
 		return Policy{}, fmt.Errorf("policy: schema: expected %q, got %q", SchemaPolicy, p.Schema)
@@ -139,6 +131,18 @@ func (p Policy) classOf(s subject, path string) Class {
 		return ClassAllow
 	}
 	return ClassDeny
+}
+
+// hidden tells which files below a path a search does not look into: those of a
+// stricter class than the path itself. Nil is none.
+func (p Policy) hidden(path string) func(string) bool {
+	if !slices.ContainsFunc(p.Rules, func(r PolicyRule) bool { return len(r.Paths) > 0 }) {
+		return nil
+	}
+	allowed := slices.Index(strictness, p.class(subject{tool: ToolSearch, paths: []string{path}}))
+	return func(file string) bool {
+		return slices.Index(strictness, p.classOf(subject{tool: ToolSearch}, file)) > allowed
+	}
 }
 
 func (r PolicyRule) matches(s subject, path string) bool {

@@ -68,6 +68,7 @@ func TestPolicySchema(t *testing.T) {
 	}
 	for _, text := range []string{
 		head + `{"class":"deny","tools":["file.chmod"]}]}`, head + `{"class":"deny","argv":["rm"]}]}`, head + `]} {}`,
+		head + `{"class":"allow","class":"deny"}]}`, head + `{"Class":"allow"}]}`, head + `{"class":"deny","Tools":["file.read"]}]}`,
 	} {
 		if _, err := ParsePolicy([]byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
@@ -137,6 +138,31 @@ func TestPolicyRules(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", tool, args, r.Raw, want)
 		}
 	}
+}
+
+// TestPolicyHidesFromSearch: row 16. What may not be read is not found either.
+func TestPolicyHidesFromSearch(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Policy = Policy{Rules: []PolicyRule{{Class: ClassAllow, Paths: []string{"locked/open"}}, {Class: ClassDeny, Paths: []string{"locked"}}}}
+	for _, name := range []string{"f", "locked/f", "locked/open/f"} {
+		p.write(name, "x\n")
+	}
+	p.start()
+	for args, want := range map[string]string{
+		`{"query":"x"}`: "[f locked/open/f] 1", `{"query":"f","kind":"name"}`: "[f locked/open/f] 1", `{"query":"x","path":"locked/open"}`: "[locked/open/f] 0",
+	} {
+		r := p.do(ToolSearch, args)
+		var found []string
+		matches, _ := r.Fields["matches"].([]any)
+		for _, m := range matches {
+			found = append(found, m.(map[string]any)["file"].(string))
+		}
+		if got := fmt.Sprint(found, " ", r.Fields["skipped"]); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+	p.refused("a denied folder", p.do(ToolSearch, `{"query":"x","path":"locked"}`), CodePolicyDenied)
+	p.refused("a denied file", p.do(ToolSearch, `{"query":"x","path":"locked/f"}`), CodePolicyDenied)
 }
 
 // TestApproval: row 16. An approval is for one command and its content, also

@@ -16,7 +16,8 @@ import (
 func TestRun(t *testing.T) {
 	p := ready(t)
 	p.write("sub/file", "")
-	for name, tt := range map[string]struct {
+	ids := map[string]string{} // all are sent before one is waited for
+	cases := map[string]struct {
 		args           string
 		stdout, stderr string
 		code, signal   any
@@ -32,8 +33,12 @@ func TestRun(t *testing.T) {
 		"env":             {`{"argv":["sh","-c","echo $A-$B"],"env":{"A":"a b","B":"$x"}}`, "a b-$x\n", "", 0.0, nil},
 		"invalid UTF-8":   {`{"argv":["printf","a\\377b"]}`, "a\ufffdb", "", 0.0, nil},
 		"leaves children": {`{"argv":["sh","-c","sleep 300 & echo x"]}`, "x\n", "", 0.0, nil},
-	} {
-		r := p.do(ToolRun, tt.args)
+	}
+	for name, tt := range cases {
+		ids[name] = p.send(ToolRun, tt.args)
+	}
+	for name, tt := range cases {
+		r := p.result(ids[name])
 		if r.Status != StatusSuccess || r.Stdout != tt.stdout || r.Stderr != tt.stderr || r.Fields["exit_code"] != tt.code || r.Fields["signal"] != tt.signal {
 			t.Errorf("%s: %s", name, r.Raw)
 		}
@@ -73,6 +78,7 @@ func TestOutputBounds(t *testing.T) {
 
 // TestTimeout: row 7. The tree is gone before "timeout" is sent, with what came.
 func TestTimeout(t *testing.T) {
+	t.Parallel() // it waits
 	p := ready(t)
 	r := p.do(ToolRun, `{"argv":["sh","-c","echo before; trap '' TERM; setsid sleep 300 & echo $! > pid; echo $$ > own; while :; do sleep 0.1; done"]}`, `,"timeout_ms":700`)
 	if r.Status != StatusTimeout || r.Error.Code != CodeTimeout || r.Stdout != "before\n" {
@@ -102,6 +108,7 @@ func alive(pid string) bool {
 func TestCancel(t *testing.T) {
 	for _, mode := range []string{"graceful", "force"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it waits
 			p := ready(t)
 			var ids []string
 			for i := range maxRunning + 2 { // two of them queued
@@ -199,6 +206,7 @@ func TestProcess(t *testing.T) {
 // TestProcessEndsWithWorker: a background process ends with the worker, and is
 // known to the next one; past its time it is forgotten.
 func TestProcessEndsWithWorker(t *testing.T) {
+	t.Parallel()
 	p := ready(t)
 	r := p.do(ToolRun, `{"argv":["sh","-c","echo x; exec setsid sleep 300"],"background":true}`)
 	args := fmt.Sprintf(`{"process_id":%q,"max_bytes":9}`, r.Fields["process_id"])

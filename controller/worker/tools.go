@@ -1,12 +1,8 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"strings"
 	"time"
 
 	"prp/controller/files"
@@ -30,27 +26,14 @@ func init() {
 	}
 }
 
-// decodeArgs reads the arguments strictly, so that a name that is mistyped does
-// not mean its default.
+// decodeArgs reads the arguments strictly.
 func decodeArgs(c *Command, into any) *Error {
-	d := json.NewDecoder(bytes.NewReader(c.Args))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("expected one object")
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	field := "args"
-	var wrong *json.UnmarshalTypeError
+	err := decodeStrict(c.Args, into, "args")
+	var wrong *wrongField
 	if errors.As(err, &wrong) {
-		field += "." + wrong.Field
-		return badField(field, "expected another type than %s", wrong.Value)
+		return badField(wrong.path, "%s", wrong.want)
 	}
-	return badField(field, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	return nil
 }
 
 func makePing(_ *Worker, x *execution) (subject, *Error) {
@@ -132,6 +115,7 @@ func makeSearch(w *Worker, x *execution) (subject, *Error) {
 	if err != nil {
 		return subject{}, fromFiles(err)
 	}
+	r.Hidden = w.policy.hidden(path)
 	x.do = timed(func(ctx context.Context) (any, error) {
 		due := newPace(w.cfg.ProgressEvery)
 		return w.space.Search(ctx, r, searchRoom, func(n int64) {

@@ -91,24 +91,35 @@ func TestNoRoot(t *testing.T) {
 // TestBusy: row 18. Four at once, 64 queued, then BUSY, which may be sent again.
 func TestBusy(t *testing.T) {
 	p := ready(t)
+	p.write("x", "text")
 	var ids []string
-	for i := range maxRunning + maxQueued {
+	for i := range 4 {
 		ids = append(ids, p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","echo > run%d; while [ ! -e go ]; do sleep 0.02; done"]}`, i)))
 	}
-	p.until("four", func() bool { return p.read("run3") != "" })
-	extra := p.send(ToolRead, `{"path":"x"}`)
-	p.refused("one more", p.result(extra), CodeBusy)
-	if p.read("run4") != "" {
+	p.until("four", func() bool { return p.read("run0")+p.read("run1")+p.read("run2")+p.read("run3") == "\n\n\n\n" })
+	for range 64 {
+		ids = append(ids, p.send(ToolWrite, `{"path":"log","mode":"append","content":"x"}`))
+	}
+	read := p.send(ToolRead, `{"path":"x"}`)
+	p.refused("one more", p.result(read), CodeBusy)
+	if p.do(ToolPing, "{}").Status != StatusSuccess {
+		t.Error("a ping waits for others")
+	}
+	if p.read("log") != "" {
 		t.Error("five run at once")
 	}
+	p.write("log", "")
 	p.write("go", "")
 	for _, id := range ids {
 		if r := p.result(id); r.Status != StatusSuccess {
 			t.Errorf("%s: %s", id, r.Raw)
 		}
 	}
-	p.frame(fmt.Sprintf(`{"command_id":%q,"task_id":"task","tool":"file.read","args":{"path":"x"}}`, extra))
-	p.until("the answer", func() bool { return p.results(extra) == 2 })
+	if got := p.read("log"); got != strings.Repeat("x", 64) {
+		t.Errorf("%d of the queued took effect", len(got))
+	}
+	p.frame(fmt.Sprintf(`{"command_id":%q,"task_id":"task","tool":"file.read","args":{"path":"x"}}`, read))
+	p.until("the answer", func() bool { return p.results(read) == 2 })
 }
 
 // TestWritesInOrder: row 18. Writes to one file come out in their order.

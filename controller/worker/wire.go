@@ -107,10 +107,10 @@ type Command struct {
 
 // PolicyContext is what the server says of an approval (row 16).
 type PolicyContext struct {
-	Approved   bool   `json:"approved"`
-	ApprovalID string `json:"approval_id"`
+	Approved   bool
+	ApprovalID string
 	// Digest, where it is given, is the content that was approved.
-	Digest string `json:"digest,omitempty"`
+	Digest string
 }
 
 // Result is the answer to a command (seed, row 4).
@@ -265,11 +265,29 @@ func decodeCommand(m map[string]json.RawMessage) (inbound, error) {
 	if bad := decodeTimeout(m["timeout_ms"], c); bad != nil && in.bad == nil {
 		in.bad = bad
 	}
-	if raw := m["policy_context"]; raw != nil && json.Unmarshal(raw, &c.Policy) != nil && in.bad == nil {
+	if !decodePolicyContext(m["policy_context"], &c.Policy) && in.bad == nil {
 		in.bad = badField("policy_context", "expected an object with approved and approval_id")
 	}
 	c.digests(m)
 	return in, nil
+}
+
+// decodePolicyContext reads what is said of an approval. Names are compared
+// exactly; members that are not known are of no account.
+func decodePolicyContext(raw json.RawMessage, into *PolicyContext) bool {
+	if raw == nil {
+		return true
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		return false
+	}
+	for name, at := range map[string]any{"approved": &into.Approved, "approval_id": &into.ApprovalID, "digest": &into.Digest} {
+		if value := m[name]; value != nil && json.Unmarshal(value, at) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func decodeTimeout(raw json.RawMessage, c *Command) *Error {

@@ -62,6 +62,8 @@ func TestFrames(t *testing.T) {
 		`{"command_id":%q}`, `{"command_id":%q,"tool":7}`, `{"command_id":%q,"tool":"worker.ping","args":[]}`,
 		`{"command_id":%q,"tool":"worker.ping","args":{"x":1}}`, `{"command_id":%q,"tool":"worker.ping","timeout_ms":0}`,
 		`{"command_id":%q,"tool":"worker.ping","timeout_ms":1.5}`, `{"command_id":%q,"tool":"file.read","args":{"path":7}}`,
+		`{"command_id":%q,"tool":"file.read","args":{"Path":"f"}}`, `{"command_id":%q,"tool":"file.read","args":null}`,
+		`{"command_id":%q,"tool":"file.read","args":{"path":"f","limit":1.5}}`,
 		`{"command_id":%q,"tool":"worker.ping","policy_context":7}`,
 	} {
 		id := fmt.Sprintf("bad_%d", i)
