@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 	"prp/controller"
 	"prp/controller/bridge"
 	"prp/controller/worker"
+	"prp/runner/process"
 )
 
 const (
@@ -111,11 +113,20 @@ func (o *workerOptions) run(s *streams, args []string) int {
 	if o.status {
 		return o.showStatus(s)
 	}
+	hide(s.err)
 	cfg, err := o.config(s)
 	if err != nil {
 		return fail(s, "worker", err)
 	}
 	return o.serve(s, cfg)
+}
+
+// hide keeps secrets from the commands, which could read the environment and
+// the memory of a process of the same account.
+func hide(stderr io.Writer) {
+	if err := process.Hide(); err != nil {
+		fmt.Fprintf(stderr, "prp worker: commands could read its secrets in /proc: %s\n", err)
+	}
 }
 
 // showStatus prints what the worker has written down last.
@@ -198,6 +209,7 @@ func (o *workerOptions) config(s *streams) (worker.Config, error) {
 // keeperMain is the program inside that watches over a process for a worker that
 // may end before it.
 func keeperMain([]string) int {
+	hide(os.Stderr)
 	signals := make(chan os.Signal, 4) // one of each
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	if err := worker.Keep(os.Stdin, os.Stdout, signals); err != nil {
