@@ -121,7 +121,7 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 
 // tooLate is a command whose time is up.
 func tooLate(x *execution) outcome {
-	return outcome{status: StatusTimeout, err: fault(CodeTimeout, "%s did not end within %s", x.command.Tool, x.command.Timeout)}
+	return outcome{status: StatusTimeout, err: expired("%s did not end within %s", x.command.Tool, x.command.Timeout)}
 }
 
 // newBackground makes the folder of a process.

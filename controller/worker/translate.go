@@ -151,7 +151,7 @@ func (w *watched) ended(t *protocol.Terminal, timeout string) outcome {
 	case protocol.ReasonStartFailed, protocol.ReasonNotReady:
 		o.status, o.err = StatusError, fault(CodeNotStarted, "the command could not be started: %s", t.Reconciliation.Reason)
 	case protocol.ReasonRunTimedOut:
-		o.status, o.err = StatusTimeout, fault(CodeTimeout, "the command did not end within %s", timeout)
+		o.status, o.err = StatusTimeout, expired("the command did not end within %s", timeout)
 	case protocol.ReasonRunCancelled, protocol.ReasonRunnerShutdown, protocol.ReasonTurnInterrupted:
 		o.status, o.err = StatusCancelled, fault(CodeCancelled, "the command was cancelled")
 	case protocol.ReasonControllerClosed, protocol.ReasonRunnerTerminated:

@@ -92,6 +92,12 @@ func badField(field, format string, args ...any) *Error {
 	return e
 }
 
+func expired(format string, args ...any) *Error {
+	e := fault(CodeTimeout, format, args...)
+	e.Details["field"] = "timeout_ms"
+	return e
+}
+
 // Command is a command of the server (seed).
 type Command struct {
 	CommandID string
