@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // places lists what a search found as file:line:column.
@@ -204,43 +203,6 @@ func FuzzLook(f *testing.F) {
 		})
 		if !slices.Equal(got, want) {
 			t.Errorf("%q in %q: %q, want %q", query, text, got, want)
-		}
-	})
-}
-
-// BenchmarkSearch searches 100,000 files for a word that is in few of them, and
-// beside it lets ripgrep do so where it is installed:
-//
-//	go test -run '^$' -bench Search ./controller/files
-func BenchmarkSearch(b *testing.B) {
-	s, dir := space(b, nil)
-	body := strings.Repeat("func something(value int) error { return nil }\n", 40)
-	for i := range 100_000 {
-		text := body
-		if i%1000 == 0 {
-			text += "needle\n"
-		}
-		write(b, filepath.Join(dir, fmt.Sprintf("d%d/e%d/f%d.go", i%40, i%1000, i)), text)
-	}
-	b.Run("own", func(b *testing.B) {
-		for b.Loop() {
-			r, err := s.Search(b.Context(), SearchRequest{Query: "needle"}, roomySearch, nil)
-			if err != nil || len(r.Matches) != 100 {
-				b.Fatal(len(r.Matches), err)
-			}
-		}
-	})
-	b.Run("ripgrep", func(b *testing.B) {
-		rg, err := exec.LookPath("rg")
-		if err != nil {
-			b.Skip("no ripgrep")
-		}
-		for b.Loop() {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-			if out, err := exec.CommandContext(ctx, rg, "needle", dir).Output(); err != nil || strings.Count(string(out), "\n") != 100 {
-				b.Fatal(err)
-			}
-			cancel()
 		}
 	})
 }
