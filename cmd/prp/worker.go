@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -219,19 +220,38 @@ func keeperMain([]string) int {
 	return exitOK
 }
 
-// programs are the runner, the harness and the keeper inside this program.
+// programs are the runner, the harness and the keeper: those inside this
+// program. Where the small programs stand beside it they are taken instead,
+// since they start in half the time.
 func (o *workerOptions) programs(cfg *worker.Config) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the own executable: %w", err)
 	}
+	cfg.Keeper = []string{self, "keeper"}
 	cfg.Runner = []string{self, "runner"}
+	harness := shellQuoted(self) + " harness"
+	smallRunner, smallHarness := beside(self, "prp-runner"), beside(self, "prp-harness")
+	if smallRunner != "" && smallHarness != "" {
+		cfg.Runner, harness = []string{smallRunner}, shellQuoted(smallHarness)
+	}
 	for _, name := range append(controller.SmallEnvNames(), o.envAllow...) {
 		cfg.Runner = append(cfg.Runner, "--env-allow", name)
 	}
-	cfg.Keeper = []string{self, "keeper"}
-	cfg.Harness = "'" + strings.ReplaceAll(self, "'", `'\''`) + "' harness command --from-turn argv,stdin"
+	cfg.Harness = harness + " command --from-turn argv,stdin"
 	return nil
+}
+
+func shellQuoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+
+// beside finds a program in the folder of another; empty where there is none.
+func beside(program, name string) string {
+	path := filepath.Join(filepath.Dir(program), name+filepath.Ext(program))
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return ""
+	}
+	return found
 }
 
 // readToken takes the token out of its place. The environment does not have it

@@ -44,7 +44,7 @@ func BenchmarkCommand(b *testing.B) {
 		defer w.close()
 		median(b, func(int) {
 			seen := newWatched(w.mask)
-			r, err := w.launcher().launch(runSpec{argv: []string{"true"}, dir: p.config.Root}, func(e *protocol.Event) { seen.apply(e) })
+			r, err := w.launcher().launch(runSpec{turn: encodeTurn([]string{"true"}, nil), dir: p.config.Root}, func(e *protocol.Event) { seen.apply(e) })
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -21,9 +21,9 @@ type keepOrder struct {
 	Dir    string        `json:"dir"`
 	Status processStatus `json:"status"`
 
-	Argv  []string `json:"argv"`
-	Cwd   string   `json:"cwd"`
-	Stdin *string  `json:"stdin,omitempty"`
+	// Turn is the payload of turn.start, Cwd the working folder.
+	Turn json.RawMessage `json:"turn"`
+	Cwd  string          `json:"cwd"`
 
 	Runner     []string `json:"runner"`
 	Harness    string   `json:"harness"`
@@ -57,7 +57,7 @@ func Keep(in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
 		return err
 	}
 	var o keepOrder
-	if len(text) > maxOrder || json.Unmarshal(text, &o) != nil || o.Dir == "" || len(o.Argv) == 0 || len(o.Runner) == 0 {
+	if len(text) > maxOrder || json.Unmarshal(text, &o) != nil || o.Dir == "" || len(o.Turn) == 0 || len(o.Runner) == 0 {
 		return errors.New("expected the order of a worker on stdin")
 	}
 	p := &background{id: o.Status.ProcessID, dir: o.Dir}
@@ -67,10 +67,11 @@ func Keep(in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
 		runner: o.Runner, harness: o.Harness, env: o.Env, commandEnv: o.CommandEnv, temp: o.Dir,
 		mask: bridge.NewMasker(o.Secrets),
 	}
-	r, seen, begun, err := p.start(l, runSpec{argv: o.Argv, dir: o.Cwd, stdin: o.Stdin})
+	r, seen, begun, err := p.start(l, runSpec{dir: o.Cwd, turn: o.Turn})
 	if err != nil {
 		return say(out, keepAnswer{Status: StatusError, Error: fault(CodeNotStarted, "the runner could not be started: %s", err)})
 	}
+	defer func() { <-r.gone }()
 	p.mu.Lock()
 	p.record.Owners = append(p.record.Owners, identify(r.client.PID()))
 	p.save()

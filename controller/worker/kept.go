@@ -38,7 +38,7 @@ func (w *Worker) runKept(ctx context.Context, x *execution, spec runSpec) outcom
 		return failed(fault(CodeInternal, "the output cannot be kept: %s", err))
 	}
 	order, err := json.Marshal(keepOrder{
-		Dir: p.dir, Status: p.record.processStatus, Argv: spec.argv, Cwd: spec.dir, Stdin: spec.stdin,
+		Dir: p.dir, Status: p.record.processStatus, Turn: spec.turn, Cwd: spec.dir,
 		Runner: w.cfg.Runner, Harness: w.cfg.Harness, Env: w.cfg.Env, Secrets: w.cfg.Secrets,
 		CommandEnv: append(w.cfg.CommandEnv[:len(w.cfg.CommandEnv):len(w.cfg.CommandEnv)], spec.env...),
 	})

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-shellwords"
@@ -32,6 +34,9 @@ const (
 	// maxWords bounds the words of a command.
 	maxWords = 10_000
 	turnID   = "turn_1"
+	// maxTurn bounds the payload of turn.start, in bytes: the line around it
+	// has to fit into the runner's bound.
+	maxTurn = protocol.DefaultCommandLine - 4<<10
 )
 
 // runArgs are the arguments of command.run (row 8).
@@ -48,10 +53,11 @@ type runArgs struct {
 
 // runSpec is a command that was checked.
 type runSpec struct {
-	argv  []string
-	dir   string
-	env   []string
-	stdin *string
+	argv []string
+	dir  string
+	env  []string
+	// turn is the payload of turn.start: argv and stdin.
+	turn json.RawMessage
 	// limit bounds the run; 0 is no limit.
 	limit time.Duration
 }
@@ -83,7 +89,7 @@ func makeRun(w *Worker, x *execution) (subject, *Error) {
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (w *Worker) spec(args runArgs) (runSpec, *Error) {
-	s := runSpec{argv: args.Argv, stdin: args.Stdin}
+	s := runSpec{argv: args.Argv}
 	switch {
 	case args.Keep && !args.Background:
 		return s, badField("args.keep", "expected it with background, got it without")
@@ -103,6 +109,10 @@ func (w *Worker) spec(args runArgs) (runSpec, *Error) {
 	if s.argv[0] == "" || len(s.argv) > maxWords || slices.ContainsFunc(s.argv, hasNUL) {
 		return s, badField("args.argv", "expected a program and at most %d words without a NUL", maxWords)
 	}
+	s.turn = encodeTurn(s.argv, args.Stdin)
+	if len(s.turn) > maxTurn {
+		return s, badField("args.stdin", "expected argv and stdin of at most %d bytes as JSON, got %d", maxTurn, len(s.turn))
+	}
 	cwd := args.Cwd
 	if cwd == "" {
 		cwd = "."
@@ -120,6 +130,21 @@ func (w *Worker) spec(args runArgs) (runSpec, *Error) {
 	}
 	slices.Sort(s.env)
 	return s, nil
+}
+
+// encodeTurn makes the payload that has a command harness run a program.
+func encodeTurn(argv []string, stdin *string) json.RawMessage {
+	b := append([]byte(`{"turnId":`), protocol.AppendString(nil, turnID)...)
+	b = protocol.AppendString(append(b, `,"text":`...), argv[0])
+	for i, word := range argv {
+		b = append(b, [...]string{`,"argv":[`, `,`}[min(i, 1)]...)
+		b = protocol.AppendString(b, word)
+	}
+	b = append(b, ']')
+	if stdin != nil {
+		b = protocol.AppendString(append(b, `,"stdin":`...), *stdin)
+	}
+	return append(b, '}')
 }
 
 func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
@@ -150,12 +175,14 @@ type launcher struct {
 	// temp is a folder for a file with the environment.
 	temp string
 	mask *bridge.Masker
+	// jobs counts runners that have not ended yet; nil counts none.
+	jobs *sync.WaitGroup
 }
 
 func (w *Worker) launcher() launcher {
 	return launcher{
 		runner: w.cfg.Runner, harness: w.cfg.Harness, env: w.cfg.Env, commandEnv: w.cfg.CommandEnv,
-		temp: filepath.Join(w.cfg.Dir, tempDir), mask: w.mask,
+		temp: filepath.Join(w.cfg.Dir, tempDir), mask: w.mask, jobs: &w.jobs,
 	}
 }
 
@@ -163,13 +190,17 @@ func (w *Worker) launcher() launcher {
 type run struct {
 	client *controller.Client
 	env    string // a file, removed once it was read
-	over   chan struct{}
+	// over is closed when the run is: its terminal was read, so nothing of the
+	// command lives, or its runner has died. Gone is closed when the runner
+	// has ended as well, which is not waited for before the answer.
+	over, gone chan struct{}
+	last       *protocol.Terminal // set before over is closed
 }
 
 // launch starts a command under a runner of its own. Seen is called with each
 // event, by one goroutine, until the run is over.
 func (l launcher) launch(spec runSpec, seen func(*protocol.Event)) (*run, error) {
-	r := &run{over: make(chan struct{})}
+	r := &run{over: make(chan struct{}), gone: make(chan struct{})}
 	argv := append(slices.Clone(l.runner),
 		"--clock", "system", "--cwd", spec.dir, "--harness", l.harness,
 		"--cancel-grace-ms", milliseconds(cancelGrace), "--shutdown-grace-ms", milliseconds(forceGrace),
@@ -184,7 +215,7 @@ func (l launcher) launch(spec runSpec, seen func(*protocol.Event)) (*run, error)
 		argv = append(argv, "--env-file", r.env)
 	}
 	decoder := protocol.NewDecoder()
-	ended := make(chan struct{})
+	ended := make(chan *protocol.Terminal, 1)
 	client, err := controller.Start(context.Background(), controller.Config{
 		Argv: argv, Env: l.env, MaxRetainedBytes: retainRun,
 		Tap: func(line []byte) {
@@ -194,7 +225,10 @@ func (l launcher) launch(spec runSpec, seen func(*protocol.Event)) (*run, error)
 			}
 			seen(m.Event)
 			if m.Event.EventType == protocol.EventRunTerminal {
-				close(ended)
+				t := new(protocol.Terminal)
+				if json.Unmarshal(m.Event.Payload, t) == nil {
+					ended <- t // the first is the only one
+				}
 			}
 		},
 	})
@@ -203,7 +237,11 @@ func (l launcher) launch(spec runSpec, seen func(*protocol.Event)) (*run, error)
 		return nil, err
 	}
 	r.client = client
-	go r.follow(spec, ended)
+	if l.jobs != nil {
+		l.jobs.Go(func() { r.follow(spec, ended) })
+	} else {
+		go r.follow(spec, ended)
+	}
 	return r, nil
 }
 
@@ -229,12 +267,13 @@ func (r *run) removeEnv() {
 }
 
 // follow sets the run going and closes the client when it has ended.
-func (r *run) follow(spec runSpec, ended <-chan struct{}) {
-	defer close(r.over)
+func (r *run) follow(spec runSpec, ended <-chan *protocol.Terminal) {
+	defer close(r.gone)
 	defer r.removeEnv()
-	going := make(chan error, 1)
-	ctx, stop := context.WithCancel(context.Background())
+	defer r.client.Close()
+	ctx, stop := context.WithTimeout(context.Background(), 2*orderWait)
 	defer stop()
+	going := make(chan error, 1)
 	go func() { going <- r.setGoing(ctx, spec) }()
 	for {
 		select {
@@ -242,43 +281,51 @@ func (r *run) follow(spec runSpec, ended <-chan struct{}) {
 			going = nil
 			if err != nil {
 				// The run cannot go on; its terminal says why.
-				r.client.Close()
+				go r.client.Close()
 			}
 			continue
-		case <-ended:
+		case r.last = <-ended:
 		case <-r.client.Done():
+			select { // the client may be done before its last line is seen here
+			case r.last = <-ended:
+			default:
+			}
 		}
-		r.client.Close()
+		close(r.over)
 		return
 	}
 }
 
+// setGoing sends the three commands of a run without waiting in between, then
+// waits for their receipts.
 func (r *run) setGoing(ctx context.Context, spec runSpec) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*orderWait)
-	defer cancel()
-	err := r.client.Prepare(ctx)
-	r.removeEnv() // it was read, or never will be
-	if err != nil {
-		return err
+	var receipts []func(context.Context) (protocol.Receipt, error)
+	for _, c := range []controller.Command{
+		{Type: protocol.RunPrepare}, {Type: protocol.SessionOpen}, {Type: protocol.TurnStart, Payload: spec.turn},
+	} {
+		wait, err := r.client.Submit(ctx, c)
+		if err != nil {
+			return err
+		}
+		receipts = append(receipts, wait)
 	}
-	if err := r.client.OpenSession(ctx); err != nil {
-		return err
+	for i, wait := range receipts {
+		_, err := wait(ctx)
+		if i == 0 {
+			r.removeEnv() // it was read, or never will be
+		}
+		if err != nil {
+			return err
+		}
 	}
-	extra := map[string]any{"argv": spec.argv}
-	if spec.stdin != nil {
-		extra["stdin"] = *spec.stdin
-	}
-	return r.client.StartTurn(ctx, turnID, strings.Join(spec.argv[:1], " "), extra)
+	return nil
 }
 
-// terminal waits for the end of the run, when nothing of it lives any more.
+// terminal waits for the end of the run, when nothing of the command lives any
+// more; nil where its runner died without one.
 func (r *run) terminal() *protocol.Terminal {
 	<-r.over
-	trace, _ := r.client.Wait(context.Background()) // the trace says what the error does
-	if trace == nil {
-		return nil
-	}
-	return trace.Terminal
+	return r.last
 }
 
 // cancel asks the run to end.

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,30 @@ func TestRun(t *testing.T) {
 	p.refused("no cwd", p.do(ToolRun, `{"argv":["ls"],"cwd":"none"}`), "FILE_NOT_FOUND")
 	if left, _ := os.ReadDir(filepath.Join(p.config.Dir, tempDir)); len(left) != 0 {
 		t.Errorf("%d files with an environment are left", len(left))
+	}
+}
+
+// TestLargeInput: row 8. A stdin that fills the frame comes through whole,
+// however it is spelled; what does not fit into a turn is refused.
+func TestLargeInput(t *testing.T) {
+	p := ready(t)
+	for _, unit := range []string{"<", "\u2028"} {
+		text := strings.Repeat(unit, 900<<10/len(unit))
+		input, err := json.Marshal(text) // with many escapes
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(input) > 1<<20 {
+			input = []byte(`"` + text + `"`)
+		}
+		r := p.do(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","wc -c; cat >/dev/null"],"stdin":%s}`, input))
+		if strings.TrimSpace(r.Stdout) != fmt.Sprint(len(text)) {
+			t.Errorf("of %d bytes came %s: %s", len(text), r.Stdout, r.Result.Result)
+		}
+	}
+	r := p.do(ToolRun, `{"argv":["cat"],"stdin":"`+strings.Repeat("x", 1<<20-4<<10)+`"}`)
+	if p.refused("too much", r, CodeInvalidRequest); r.Error.Details["field"] != "args.stdin" {
+		t.Errorf("the details are %v", r.Error.Details)
 	}
 }
 
