@@ -139,7 +139,9 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 	if err != nil {
 		return a.refuse("turn_refused", err, child.Exit{Status: StatusRefused})
 	}
-	a.program, err = child.Start(child.Options{Argv: t.argv, Input: t.stdin != nil})
+	if err = t.enter(); err == nil {
+		a.program, err = child.Start(child.Options{Argv: t.argv, Input: t.stdin != nil})
+	}
 	a.event(protocol.EventItemStarted, itemID, a.item(err == nil))
 	if err != nil {
 		status := child.StatusNotExecutable
