@@ -238,7 +238,7 @@ func (o *workerOptions) programs(cfg *worker.Config) error {
 	for _, name := range append(controller.SmallEnvNames(), o.envAllow...) {
 		cfg.Runner = append(cfg.Runner, "--env-allow", name)
 	}
-	cfg.Harness = harness + " command --from-turn argv,stdin"
+	cfg.Harness = harness + " command --from-turn argv,stdin,cwd,env"
 	return nil
 }
 

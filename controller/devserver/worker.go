@@ -164,7 +164,7 @@ func (w *Worker) serve(ws *wire, number int) error {
 				return err
 			}
 		}
-		answer := w.take(ws, f)
+		answer := w.take(ws, f, do == DropAfter)
 		if answer != nil && do != Mute {
 			if err := w.write(ws, answer); err != nil {
 				return err
@@ -225,17 +225,23 @@ func parseFrame(raw []byte) Frame {
 	return f
 }
 
-// take records a frame and makes the answer, nil for none.
-func (w *Worker) take(ws *wire, f Frame) []byte {
+// take records a frame and makes the answer, nil for none. After the last frame
+// of a connection nothing is sent over it any more.
+func (w *Worker) take(ws *wire, f Frame, last bool) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f.Kind == OnHello {
+		w.current = ws
+	}
+	if last {
+		w.current = nil
+	}
 	w.frames = append(w.frames, f)
 	defer func() {
 		close(w.changed)
 		w.changed = make(chan struct{})
 	}()
 	if f.Kind == OnHello {
-		w.current = ws
 		w.cursor = max(w.cursor, f.Seq) // a server that began anew
 		if w.cfg.Silent {
 			return nil

@@ -18,9 +18,12 @@ import (
 //
 //	go test -run '^$' -bench Command ./controller/worker
 func BenchmarkCommand(b *testing.B) {
-	median := func(b *testing.B, f func(i int)) {
+	median := func(b *testing.B, f func(i int), pause ...time.Duration) {
 		var took []time.Duration
 		for i := 0; b.Loop(); i++ {
+			for _, d := range pause {
+				time.Sleep(d)
+			}
 			begun := time.Now()
 			f(i)
 			took = append(took, time.Since(begun))
@@ -35,33 +38,43 @@ func BenchmarkCommand(b *testing.B) {
 			}
 		})
 	})
-	b.Run("runner", func(b *testing.B) {
-		p := serve(b, devserver.WorkerConfig{})
-		w, err := New(p.cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer w.close()
-		median(b, func(int) {
-			seen := newWatched(w.mask)
-			r, err := w.launcher().launch(runSpec{turn: encodeTurn([]string{"true"}, nil), dir: p.config.Root}, func(e *protocol.Event) { seen.apply(e) })
+	for _, spares := range []bool{false, true} {
+		name := map[bool]string{false: "runner", true: "ready-runner"}[spares]
+		b.Run(name, func(b *testing.B) {
+			p := serve(b, devserver.WorkerConfig{})
+			w, err := New(p.cfg)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if o := seen.ended(r.terminal(), ""); o.status != StatusSuccess {
-				b.Fatal(o.err)
-			}
+			w.runs.spares = spares
+			median(b, func(int) {
+				seen := newWatched(w.mask)
+				turn := encodeTurn([]string{"true"}, p.config.Root, nil, nil)
+				r, err := w.runs.start(runSpec{turn: turn}, func(e *protocol.Event) { seen.apply(e) })
+				if err != nil {
+					b.Fatal(err)
+				}
+				if o := seen.ended(r.terminal()); o.status != StatusSuccess {
+					b.Fatal(o.err)
+				}
+			})
+			w.runs.close()
+			w.jobs.Wait()
+			w.close()
 		})
-	})
-	b.Run("worker", func(b *testing.B) {
-		p := serve(b, devserver.WorkerConfig{})
-		p.start()
-		median(b, func(i int) {
-			id := fmt.Sprint("c", i)
-			p.frame(fmt.Sprintf(`{"command_id":%q,"tool":"command.run","args":{"argv":["true"]}}`, id))
-			if r := p.result(id); r.Status != StatusSuccess {
-				b.Fatal(string(r.Raw))
-			}
+	}
+	for _, pause := range []time.Duration{0, time.Second} {
+		b.Run(fmt.Sprint("worker-every-", pause), func(b *testing.B) {
+			p := serve(b, devserver.WorkerConfig{})
+			p.start()
+			p.do(ToolRun, `{"argv":["true"]}`)
+			median(b, func(i int) {
+				id := fmt.Sprint("c", i)
+				p.frame(fmt.Sprintf(`{"command_id":%q,"tool":"command.run","args":{"argv":["true"]}}`, id))
+				if r := p.result(id); r.Status != StatusSuccess {
+					b.Fatal(string(r.Raw))
+				}
+			}, pause)
 		})
-	})
+	}
 }

@@ -40,7 +40,8 @@ type Config struct {
 	// Policy is what is allowed.
 	Policy Policy
 	// Runner is the command line of a runner, Harness that of a command
-	// harness as shell words. Without Runner there is no command.run.
+	// harness as shell words, which lets a turn decide on argv, stdin, cwd and
+	// env. Without Runner there is no command.run.
 	Runner  []string
 	Harness string
 	// Keeper is the command line of a program that calls [Keep] with its stdin
@@ -66,7 +67,6 @@ const (
 	approvalsFile = "approvals.jsonl"
 	filesDir      = "files"
 	processesDir  = "processes"
-	tempDir       = "tmp"
 )
 
 func (c *Config) fill() error {
@@ -88,18 +88,8 @@ func (c *Config) fill() error {
 	if c.Report == nil {
 		c.Report = func(string) {}
 	}
-	for _, sub := range []string{filesDir, processesDir, tempDir} {
+	for _, sub := range []string{filesDir, processesDir} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, sub), 0o700); err != nil {
-			return err
-		}
-	}
-	// What a worker that was killed has left there may hold secrets.
-	left, err := os.ReadDir(filepath.Join(c.Dir, tempDir))
-	if err != nil {
-		return err
-	}
-	for _, e := range left {
-		if err := os.Remove(filepath.Join(c.Dir, tempDir, e.Name())); err != nil {
 			return err
 		}
 	}

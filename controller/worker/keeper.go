@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"prp/controller/bridge"
 )
@@ -25,11 +24,10 @@ type keepOrder struct {
 	Turn json.RawMessage `json:"turn"`
 	Cwd  string          `json:"cwd"`
 
-	Runner     []string `json:"runner"`
-	Harness    string   `json:"harness"`
-	Env        []string `json:"env"`
-	CommandEnv []string `json:"command_env"`
-	Secrets    []string `json:"secrets"`
+	Runner  []string `json:"runner"`
+	Harness string   `json:"harness"`
+	Env     []string `json:"env"`
+	Secrets []string `json:"secrets"`
 }
 
 // keepAnswer is what a keeper says once: that the process runs, or how its
@@ -63,11 +61,8 @@ func Keep(in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
 	p := &background{id: o.Status.ProcessID, dir: o.Dir}
 	p.record = processRecord{processStatus: o.Status, Owners: []identity{identify(os.Getpid())}}
 	p.save()
-	l := launcher{
-		runner: o.Runner, harness: o.Harness, env: o.Env, commandEnv: o.CommandEnv, temp: o.Dir,
-		mask: bridge.NewMasker(o.Secrets),
-	}
-	r, seen, begun, err := p.start(l, runSpec{dir: o.Cwd, turn: o.Turn})
+	l := &launcher{runner: o.Runner, harness: o.Harness, env: o.Env, dir: o.Cwd}
+	r, seen, begun, err := p.start(l, bridge.NewMasker(o.Secrets), runSpec{turn: o.Turn})
 	if err != nil {
 		return say(out, keepAnswer{Status: StatusError, Error: fault(CodeNotStarted, "the runner could not be started: %s", err)})
 	}
@@ -77,7 +72,7 @@ func Keep(in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
 	p.save()
 	p.mu.Unlock()
 	if !r.watch(begun, signals, func() error { return say(out, keepAnswer{Started: true}) }) {
-		o := seen.ended(r.terminal(), time.Duration(0).String())
+		o := seen.ended(r.terminal())
 		ran, _ := o.result.(ranResult)
 		return say(out, keepAnswer{Status: o.status, Error: o.err, Result: ran})
 	}

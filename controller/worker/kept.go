@@ -40,7 +40,6 @@ func (w *Worker) runKept(ctx context.Context, x *execution, spec runSpec) outcom
 	order, err := json.Marshal(keepOrder{
 		Dir: p.dir, Status: p.record.processStatus, Turn: spec.turn, Cwd: spec.dir,
 		Runner: w.cfg.Runner, Harness: w.cfg.Harness, Env: w.cfg.Env, Secrets: w.cfg.Secrets,
-		CommandEnv: append(w.cfg.CommandEnv[:len(w.cfg.CommandEnv):len(w.cfg.CommandEnv)], spec.env...),
 	})
 	if err != nil {
 		return failed(fault(CodeInternal, "%s", err)) // cannot be: only text
@@ -119,7 +118,6 @@ func (w *Worker) lookAtKept() error {
 		}
 		p.snapshot()
 		p.endedAt = time.Now()
-		p.removeEnv()
 		if err := w.ended(p.command); err != nil {
 			return err
 		}

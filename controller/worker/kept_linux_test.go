@@ -193,7 +193,7 @@ func TestKeptUntold(t *testing.T) {
 	p := keptPeer(t)
 	dir := t.TempDir()
 	order, err := json.Marshal(keepOrder{
-		Dir: dir, Status: processStatus{ProcessID: "p", State: stateRunning}, Turn: encodeTurn([]string{"sh", "-c", "echo $$ > pid; exec sleep 300"}, nil),
+		Dir: dir, Status: processStatus{ProcessID: "p", State: stateRunning}, Turn: encodeTurn([]string{"sh", "-c", "echo $$ > pid; exec sleep 300"}, p.config.Root, nil, nil),
 		Cwd: p.config.Root, Runner: p.cfg.Runner, Harness: p.cfg.Harness, Env: p.cfg.Env,
 	})
 	if err != nil {

@@ -94,7 +94,7 @@ func configFor(c childConfig) Config {
 	return Config{
 		ID: "home_pc", Machine: "TEST-1", Version: "0.1.0", Roots: []string{c.Root}, Dir: c.Dir, Policy: allowAll,
 		Runner:  []string{filepath.Join(c.Programs, "prp-runner")},
-		Harness: filepath.Join(c.Programs, "prp-harness") + " command --from-turn argv,stdin",
+		Harness: filepath.Join(c.Programs, "prp-harness") + " command --from-turn argv,stdin,cwd,env",
 		Keeper:  []string{os.Args[0], keeperRole},
 		Env:     controller.SmallEnv("GORACE"), HelloWait: 200 * time.Millisecond, Secrets: []string{token},
 		Link: bridge.LinkConfig{

@@ -61,13 +61,13 @@ func (o *output) add(b []byte) (int64, bool) {
 }
 
 // start starts a process that writes to p. Begun is closed once it runs.
-func (p *background) start(l launcher, spec runSpec) (r *run, seen *watched, begun <-chan struct{}, err error) {
-	if err := p.openFiles(l.mask); err != nil {
+func (p *background) start(l *launcher, mask *bridge.Masker, spec runSpec) (r *run, seen *watched, begun <-chan struct{}, err error) {
+	if err := p.openFiles(mask); err != nil {
 		return nil, nil, nil, err
 	}
 	running := make(chan struct{})
-	seen = newWatched(l.mask)
-	r, err = l.launch(spec, func(e *protocol.Event) {
+	seen = newWatched(mask)
+	r, err = l.start(spec, func(e *protocol.Event) {
 		started := seen.started
 		stream, delta := seen.apply(e)
 		if delta != "" {
@@ -87,7 +87,7 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	if err != nil {
 		return failed(fault(CodeInternal, "the output cannot be kept: %s", err))
 	}
-	r, seen, begun, err := p.start(w.launcher(), spec)
+	r, seen, begun, err := p.start(w.runs, w.mask, spec)
 	if err != nil {
 		p.remove()
 		return failed(fault(CodeNotStarted, "the runner could not be started: %s", err))
@@ -107,7 +107,7 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	select {
 	case <-begun:
 	default:
-		o := seen.ended(r.terminal(), x.command.Timeout.String())
+		o := seen.ended(r.terminal())
 		p.remove()
 		if why != nil {
 			return tooLate(x)

@@ -10,11 +10,7 @@ import (
 	"prp/protocol"
 )
 
-const (
-	recordFile = "process.json"
-	// envPrefix begins the names of files with an environment.
-	envPrefix = "env-"
-)
+const recordFile = "process.json"
 
 // processStatus is what process.status tells of a process (row 9).
 type processStatus struct {
@@ -118,7 +114,6 @@ func (w *Worker) loadProcesses() error {
 			p.endedAt = time.Time{}
 		case p.kept:
 			p.snapshot()
-			p.removeEnv()
 		case p.record.State == stateRunning:
 			p.record.State = stateUnknown
 			p.save()
@@ -126,12 +121,4 @@ func (w *Worker) loadProcesses() error {
 		w.processes[p.id] = p
 	}
 	return nil
-}
-
-// removeEnv removes what a keeper that was killed may have left.
-func (p *background) removeEnv() {
-	left, _ := filepath.Glob(filepath.Join(p.dir, envPrefix+"*")) // the pattern is good
-	for _, path := range left {
-		_ = os.Remove(path) // with its folder, later
-	}
 }

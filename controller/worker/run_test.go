@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,15 +53,12 @@ func TestRun(t *testing.T) {
 	}
 	for name, args := range map[string]string{
 		"nothing": `{}`, "both": `{"argv":["a"],"command":"a"}`, "an operator": `{"command":"a | b"}`, "env": `{"argv":["a"],"env":{"A=B":"x"}}`,
-		"a newline in env": `{"argv":["a"],"env":{"A":"x\ny"}}`, "NUL": `{"argv":["a\u0000"]}`, "a quote": `{"command":"a 'b"}`,
+		"NUL in env": `{"argv":["a"],"env":{"A":"x\u0000y"}}`, "NUL": `{"argv":["a\u0000"]}`, "a quote": `{"command":"a 'b"}`,
 	} {
 		p.refused(name, p.do(ToolRun, args), CodeInvalidRequest)
 	}
 	p.refused("cwd outside", p.do(ToolRun, `{"argv":["ls"],"cwd":"/"}`), "PATH_NOT_ALLOWED")
 	p.refused("no cwd", p.do(ToolRun, `{"argv":["ls"],"cwd":"none"}`), "FILE_NOT_FOUND")
-	if left, _ := os.ReadDir(filepath.Join(p.config.Dir, tempDir)); len(left) != 0 {
-		t.Errorf("%d files with an environment are left", len(left))
-	}
 }
 
 // TestLargeInput: row 8. A stdin that fills the frame comes through whole,

@@ -124,7 +124,7 @@ func succeeded(result any) outcome { return outcome{status: StatusSuccess, resul
 
 // ended says what the end of a run means for its command (rows 5 and 7). The
 // terminal is nil where the runner died without one.
-func (w *watched) ended(t *protocol.Terminal, timeout string) outcome {
+func (w *watched) ended(t *protocol.Terminal) outcome {
 	w.end()
 	o := outcome{status: StatusSuccess, watched: w}
 	r := ranResult{StdoutBytes: w.stdoutBytes, StderrBytes: w.stderrBytes, ReplacedBytes: w.replaced}
@@ -150,8 +150,6 @@ func (w *watched) ended(t *protocol.Terminal, timeout string) outcome {
 		}
 	case protocol.ReasonStartFailed, protocol.ReasonNotReady:
 		o.status, o.err = StatusError, fault(CodeNotStarted, "the command could not be started: %s", t.Reconciliation.Reason)
-	case protocol.ReasonRunTimedOut:
-		o.status, o.err = StatusTimeout, expired("the command did not end within %s", timeout)
 	case protocol.ReasonRunCancelled, protocol.ReasonRunnerShutdown, protocol.ReasonTurnInterrupted:
 		o.status, o.err = StatusCancelled, fault(CodeCancelled, "the command was cancelled")
 	case protocol.ReasonControllerClosed, protocol.ReasonRunnerTerminated:
@@ -159,6 +157,13 @@ func (w *watched) ended(t *protocol.Terminal, timeout string) outcome {
 	default:
 		o.status, o.err = StatusError, fault(CodeInternal, "the run of the command failed: %s", t.Reconciliation.Reason)
 	}
+	return o
+}
+
+// timedOut is ended for a run that was ended since its time was up.
+func (w *watched) timedOut(t *protocol.Terminal, x *execution) outcome {
+	o, late := w.ended(t), tooLate(x)
+	o.status, o.err = late.status, late.err
 	return o
 }
 

@@ -46,6 +46,8 @@ type Worker struct {
 	cancels   []*cancelling
 	processes map[string]*background
 	jobs      sync.WaitGroup
+
+	runs *launcher
 }
 
 // execution is a command on its way.
@@ -82,6 +84,10 @@ func New(cfg Config) (*Worker, error) {
 		cfg: cfg, instance: randomID(), mask: bridge.NewMasker(cfg.Secrets), began: time.Now(),
 		commands: make(chan inbound), calls: make(chan func()),
 		active: map[string]*execution{}, processes: map[string]*background{},
+	}
+	w.runs = &launcher{runner: cfg.Runner, harness: cfg.Harness, env: cfg.Env, jobs: &w.jobs, spares: true}
+	if len(cfg.Roots) > 0 {
+		w.runs.dir = cfg.Roots[0]
 	}
 	if err := w.open(); err != nil {
 		w.close()
@@ -240,6 +246,7 @@ func (w *Worker) drain() {
 			p.end(true)
 		}
 	}
+	w.runs.close()
 	w.queue = nil // not begun, so the server may send them again
 	done := make(chan struct{})
 	go func() {
