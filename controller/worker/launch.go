@@ -20,6 +20,11 @@ const (
 	// spareLife is how long a run waits for a command before it is ended: the
 	// three processes of a server that is silent cost memory.
 	spareLife = 5 * time.Minute
+	// fillAfterStart and fillAfterEnd are how long after the start and the end
+	// of a command the next spare starts: not beside its start, its end and
+	// its answer, which it would slow down.
+	fillAfterStart = 500 * time.Millisecond
+	fillAfterEnd   = 5 * time.Millisecond
 )
 
 // launcher starts runs, and keeps one ready: three programs start one after the
@@ -66,13 +71,13 @@ func (l *launcher) start(spec runSpec, seen func(*protocol.Event)) (*run, error)
 			return nil, err
 		}
 	}
-	// The next spare starts when the program of this one has.
-	filled := false
 	hook := func(e *protocol.Event) {
 		seen(e)
-		if !filled && (e.EventType == protocol.EventItemStarted || e.EventType == protocol.EventRunTerminal) {
-			filled = true
-			go l.fill()
+		switch e.EventType {
+		case protocol.EventItemStarted:
+			time.AfterFunc(fillAfterStart, l.fill)
+		case protocol.EventRunTerminal:
+			time.AfterFunc(fillAfterEnd, l.fill)
 		}
 	}
 	r.seen.Store(&hook)
