@@ -14,6 +14,11 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
+// ownSession cuts a program off from the caller's terminal and group.
+func ownSession(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+}
+
 // terminate asks the runner to end: it runs its stop ladder (spec section 6).
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 

@@ -13,6 +13,14 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
+// detachedProcess is DETACHED_PROCESS of CreateProcess: no console.
+const detachedProcess = 0x00000008
+
+// ownSession cuts a program off from the caller's console and group.
+func ownSession(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | detachedProcess}
+}
+
 // errNoSignals says that this rung of the ladder does not exist here.
 var errNoSignals = errors.New("there is no signal that asks a process to end on this platform")
 

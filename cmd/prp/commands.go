@@ -48,6 +48,7 @@ func misuse(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 func commands() []*command {
 	return []*command{
 		runCommand, shellCommand, consoleCommand, replayCommand, validateCommand,
+		workerCommand, devserverCommand,
 		scriptsCommand, schemaCommand, conformanceCommand, doctorCommand, completionCommand, versionCommand, helpCommand,
 	}
 }
@@ -56,6 +57,7 @@ func commands() []*command {
 var programs = map[string]func(args []string) int{
 	"runner":  runnercmd.Main,
 	"harness": harnesscmd.Main,
+	"keeper":  keeperMain,
 }
 
 // prp runs one command line and returns the exit status.

@@ -3,7 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 
+	"prp/controller/worker"
 	"prp/harness/fake"
 	"prp/protocol/schema"
 	"prp/runner/process"
@@ -46,19 +49,52 @@ func runScripts(s *streams, args []string) int {
 }
 
 var schemaCommand = &command{
-	name: "schema", args: "[NAME]", operand: operand{words: schema.Names},
+	name: "schema", args: "[NAME]", operand: operand{words: schemaNames},
 	short: "list the JSON Schemas of the protocol, or print one",
 	long: `
 Lists the JSON Schemas (draft 2020-12) of everything that is said between the
-three processes, or prints one of them.`,
+three processes, and of the policy of 'prp worker', or prints one of them.`,
 	flags: func(*flag.FlagSet) runFunc { return runSchema },
+}
+
+// fileSchemas are those of files that a person writes, beside those of the
+// protocol.
+var fileSchemas = []struct {
+	name string
+	text func() []byte
+}{
+	{"worker-policy", worker.PolicySchema},
+}
+
+func schemaNames() []string {
+	names := schema.Names()
+	for _, f := range fileSchemas {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func schemaText(name string) ([]byte, error) {
+	for _, f := range fileSchemas {
+		if f.name == name {
+			return f.text(), nil
+		}
+	}
+	if !slices.Contains(schemaNames(), name) {
+		return nil, misuse("no schema %q; there are: %s%s", name, strings.Join(schemaNames(), ", "), didYouMean(name, schemaNames()))
+	}
+	return schema.Get(name)
 }
 
 func runSchema(s *streams, args []string) int {
 	switch len(args) {
 	case 0:
-		for _, name := range schema.Names() {
-			about, err := schema.Describe(name)
+		for _, name := range schemaNames() {
+			text, err := schemaText(name)
+			about := ""
+			if err == nil {
+				about, err = schema.Describe(text)
+			}
 			if err != nil {
 				return fail(s, "schema", err)
 			}
@@ -66,9 +102,9 @@ func runSchema(s *streams, args []string) int {
 		}
 		return exitOK
 	case 1:
-		text, err := schema.Get(args[0])
+		text, err := schemaText(args[0])
 		if err != nil {
-			return fail(s, "schema", misuse("%s%s", err, didYouMean(args[0], schema.Names())))
+			return fail(s, "schema", err)
 		}
 		s.out.Write(text)
 		return exitOK

@@ -139,9 +139,10 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 	if err != nil {
 		return a.refuse("turn_refused", err, child.Exit{Status: StatusRefused})
 	}
-	a.event(protocol.EventItemStarted, itemID, newFields().
-		text("kind", itemKind).text("title", t.title()).text("command", t.line()))
-	a.program, err = child.Start(child.Options{Argv: t.argv, Input: t.stdin != nil})
+	if err = t.enter(); err == nil {
+		a.program, err = child.Start(child.Options{Argv: t.argv, Input: t.stdin != nil})
+	}
+	a.event(protocol.EventItemStarted, itemID, a.item(err == nil))
 	if err != nil {
 		status := child.StatusNotExecutable
 		if e := (*child.StartError)(nil); errors.As(err, &e) {
@@ -162,6 +163,16 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 	a.watch()
 	a.pumps.Wait()
 	return a.report(a.program.Exit())
+}
+
+// item describes the program, which is known by its pid and its start together:
+// the number alone is given to others later.
+func (a *adapter) item(started bool) *fields {
+	f := newFields().text("kind", itemKind).text("title", a.turn.title()).text("command", a.turn.line())
+	if started {
+		f.number("pid", int64(a.program.PID())).text("startedAt", time.Now().UTC().Format(protocol.TimeLayout))
+	}
+	return f
 }
 
 // feed writes the program's stdin. A program that does not read it leaves the

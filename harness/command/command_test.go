@@ -286,7 +286,7 @@ func TestFromTurn(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := play(t, "argv,command,stdin,timeoutMs")
+			p := play(t, allMembers)
 			p.begin(tt.turn)
 			p.end(child.Exit{}, protocol.DispositionDone, started, executing, begun, item, protocol.EventItemCompleted, protocol.EventTurnCompleted, closed)
 			if p.text["stdout"] != tt.stdout {
@@ -296,8 +296,32 @@ func TestFromTurn(t *testing.T) {
 	}
 }
 
+// allMembers is every member that a turn may decide.
+var allMembers = strings.Join(Members(), ",")
+
+// TestTurnPlace: the program runs in the turn's folder and environment; that of
+// the adapter stays below, and the PATH of the turn finds the program.
+func TestTurnPlace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/tool", []byte("#!/bin/sh\necho $A-$PRP_KEPT-$(/bin/pwd)\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PRP_KEPT", "kept")
+	for _, argv := range []string{`["tool"]`, `["./tool"]`} {
+		p := play(t, allMembers)
+		p.begin(fmt.Sprintf(`{"turnId":"t","text":"","argv":%s,"cwd":%q,"env":{"A":"a=b","PATH":%q}}`, argv, dir, dir))
+		p.end(child.Exit{}, protocol.DispositionDone, started, executing, begun, item, protocol.EventItemCompleted, protocol.EventTurnCompleted, closed)
+		if want := "a=b-kept-" + dir + "\n"; p.text["stdout"] != want {
+			t.Errorf("stdout is %q, want %q", p.text["stdout"], want)
+		}
+	}
+	p := play(t, allMembers)
+	p.begin(`{"turnId":"t","text":"","argv":["true"],"cwd":"/no/such/folder"}`)
+	p.end(child.Exit{Status: child.StatusNotExecutable}, protocol.DispositionYielded, started, executing, begun, item, protocol.EventItemFailed, protocol.EventHarnessDiag, protocol.EventTurnFailed, closed)
+}
+
 func TestRefusedTurns(t *testing.T) {
-	all := "argv,command,stdin,timeoutMs"
+	all := allMembers
 	tests := []struct{ name, allow, turn, want string }{
 		{"argv not allowed", "", `"argv":["true"]`, "--from-turn does not allow"},
 		{"stdin not allowed", "argv", `"stdin":"x"`, "turn.start gives stdin"},
@@ -305,6 +329,11 @@ func TestRefusedTurns(t *testing.T) {
 		{"empty argv", all, `"argv":[]`, "argv: expected"},
 		{"argv of numbers", all, `"argv":[1]`, "argv: expected"},
 		{"both", all, `"argv":["a"],"command":"b"`, "got both"},
+		{"empty cwd", all, `"argv":["a"],"cwd":""`, "cwd: expected"},
+		{"env of numbers", all, `"argv":["a"],"env":{"A":1}`, "env: expected"},
+		{"env with =", all, `"argv":["a"],"env":{"A=B":"secret"}`, `got "A=B"`},
+		{"a list as env", all, `"argv":["a"],"env":[]`, "env: expected"},
+		{"env not allowed", "argv", `"argv":["a"],"env":{}`, "turn.start gives env"},
 		{"timeout 0", all, `"argv":["a"],"timeoutMs":0`, "timeoutMs: expected"},
 		{"timeout a text", all, `"argv":["a"],"timeoutMs":"5"`, "timeoutMs: expected"},
 	}

@@ -8,6 +8,8 @@
 //
 // # Mapping
 //
+//   - the start: item.started with pid and startedAt; without them where the
+//     program could not be started.
 //   - stdout and stderr: item.delta with the member stream, in pieces that fit
 //     into a line; bytes that are no UTF-8 become U+FFFD and are counted in
 //     replacedBytes.
@@ -29,5 +31,6 @@
 //
 // Every byte that the program wrote before its exit is reported or the run is
 // being ended. A turn.start that asks for what [Options] does not allow starts
-// nothing. The program's stdin is empty unless the turn gives it.
+// nothing. The program's stdin is empty unless the turn gives it. A turn's cwd
+// and env become the adapter's own before the program is looked up.
 package command

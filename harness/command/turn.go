@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -28,10 +30,14 @@ const (
 	memberCommand = "command"
 	memberStdin   = "stdin"
 	memberTimeout = "timeoutMs"
+	memberCwd     = "cwd"
+	memberEnv     = "env"
 )
 
 // Members lists the members of turn.start that [ParseAllow] knows.
-func Members() []string { return []string{memberArgv, memberCommand, memberStdin, memberTimeout} }
+func Members() []string {
+	return []string{memberArgv, memberCommand, memberStdin, memberTimeout, memberCwd, memberEnv}
+}
 
 // Allow is a set of members of turn.start that are heeded. The zero value
 // allows none.
@@ -59,6 +65,8 @@ type turn struct {
 	argv    []string
 	stdin   *string
 	timeout time.Duration // 0: none
+	cwd     string        // empty: the adapter's own
+	env     [][2]string   // added to the adapter's own
 }
 
 // readTurn reads the payload of turn.start, a checked object. A member that is
@@ -96,6 +104,9 @@ func readTurn(payload []byte, o Options) (turn, error) {
 		}
 		t.stdin = &s
 	}
+	if err := t.readPlace(members); err != nil {
+		return t, err
+	}
 	if raw := members[memberTimeout]; raw != nil {
 		ms, ok := integerOf(raw)
 		if !ok || ms < 1 || ms > maxTimeout.Milliseconds() {
@@ -107,6 +118,46 @@ func readTurn(payload []byte, o Options) (turn, error) {
 		return t, errors.New("expected a program, and neither the command line nor the turn names one")
 	}
 	return t, nil
+}
+
+// readPlace reads where the program runs and what it sees.
+func (t *turn) readPlace(members map[string]jsontext.Value) error {
+	if raw := members[memberCwd]; raw != nil {
+		s, ok := stringOf(raw)
+		if !ok || s == "" {
+			return errors.New("cwd: expected a string that is not empty")
+		}
+		t.cwd = s
+	}
+	if raw := members[memberEnv]; raw != nil {
+		env := membersOf(raw)
+		if env == nil {
+			return errors.New("env: expected an object of strings")
+		}
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			value, ok := stringOf(env[name])
+			if !ok || name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+				// The value may be a secret.
+				return fmt.Errorf("env: expected names without = and values that are strings without NUL, got %q", name)
+			}
+			t.env = append(t.env, [2]string{name, value})
+		}
+	}
+	return nil
+}
+
+// enter makes the adapter's own folder and environment those of the turn, so
+// that the program is looked up and started as if the runner had given them.
+func (t *turn) enter() error {
+	for _, v := range t.env {
+		if err := os.Setenv(v[0], v[1]); err != nil {
+			return err
+		}
+	}
+	if t.cwd == "" {
+		return nil
+	}
+	return os.Chdir(t.cwd)
 }
 
 // line is the command as a person reads it, which is not a shell's input.

@@ -22,18 +22,14 @@ var names = []string{
 // is the caller's.
 func Names() []string { return slices.Clone(names) }
 
-// Describe says in one sentence what the schema of that name is about: its
-// description. The error is that of [Get].
-func Describe(name string) (string, error) {
-	text, err := Get(name)
-	if err != nil {
-		return "", err
-	}
+// Describe says in one sentence what the text of a schema is about: its
+// description. The error says that the text is no JSON.
+func Describe(text []byte) (string, error) {
 	var head struct {
 		Description string `json:"description"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return "", fmt.Errorf("schema %s: %w", name, err)
+		return "", fmt.Errorf("schema: %w", err)
 	}
 	return head.Description, nil
 }

@@ -172,18 +172,19 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{
 		"command", "stream", "event", "request", "result", "terminal", "harness-command", "harness-message", "script",
 	} {
-		if text, err := schema.Get(name); err != nil || len(text) == 0 {
+		text, err := schema.Get(name)
+		if err != nil || len(text) == 0 {
 			t.Errorf("Get(%q): %d bytes, error %v", name, len(text), err)
 		}
-		if about, err := schema.Describe(name); err != nil || !strings.HasSuffix(about, ".") {
+		if about, err := schema.Describe(text); err != nil || !strings.HasSuffix(about, ".") {
 			t.Errorf("Describe(%q): %q, error %v", name, about, err)
 		}
 	}
 	if _, err := schema.Get("events"); err == nil || !strings.Contains(err.Error(), `"events"`) {
 		t.Errorf("Get of a name that does not exist: %v, want an error that names it", err)
 	}
-	if _, err := schema.Describe("events"); err == nil {
-		t.Error("a schema that does not exist is described")
+	if _, err := schema.Describe([]byte("events")); err == nil {
+		t.Error("a text that is no JSON is described")
 	}
 	names := schema.Names()
 	names[0] = "changed"

@@ -19,6 +19,8 @@ type room struct {
 const (
 	jsontext   = "github.com/go-json-experiment/json/jsontext"
 	shellwords = "github.com/mattn/go-shellwords"
+	websocket  = "github.com/coder/websocket"
+	gitdiff    = "github.com/bluekeyes/go-gitdiff"
 	xsys       = "golang.org/x/sys"
 	xterm      = "golang.org/x/term"
 )
@@ -54,6 +56,15 @@ var rooms = map[string]room{
 	"controller/console": {
 		own: []string{"controller", "protocol", "protocol/jsonl", "protocol/schema"},
 	},
+	// What the remote doors share.
+	"controller/bridge": {own: []string{"protocol/journal"}, third: []string{websocket}},
+	"controller/worker": {
+		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
+		third: []string{shellwords},
+	},
+	// The file tools know no network, no process and no protocol.
+	"controller/files":     {third: []string{gitdiff}},
+	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
 
 	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
@@ -125,7 +136,7 @@ var restricted = map[string][]string{
 	"net":                        {"controller/...", "cmd/internal/fakemodel"},
 	"net/http":                   {"controller/...", "cmd/internal/fakemodel"},
 	"crypto/tls":                 {"controller/..."},
-	"github.com/coder/websocket": {"controller/worker", "controller/connector", "controller/devserver"},
+	"github.com/coder/websocket": {"controller/bridge", "controller/connector", "controller/devserver"},
 	"flag":                       {"cmd/..."},
 	"log":                        {},
 	"log/slog":                   {},

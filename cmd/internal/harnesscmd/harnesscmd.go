@@ -43,7 +43,8 @@ flags of fake:
 flags of command:
   --from-turn LIST
                   what a turn may decide, with commas: argv or command (for the
-                  shell) instead of PROGRAM, stdin, timeoutMs; nothing otherwise
+                  shell) instead of PROGRAM, stdin, timeoutMs, cwd, env (added
+                  to the adapter's own); nothing otherwise
 
 flags of acp:
   --preset NAME   claude, codex, gemini, opencode, qwen: how the agent is started

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"prp/controller/devserver"
+)
+
+// maxAnswer bounds a line of an answer, in bytes.
+const maxAnswer = 4 << 20
+
+// devserverOptions are the flags of prp devserver.
+type devserverOptions struct {
+	dir, addr string
+	misbehave list
+	wait      time.Duration
+	timeoutMS int
+	json      bool
+}
+
+var devserverCommand = &command{
+	name: "devserver", args: "worker | send TOOL [NAME=VALUE...]",
+	short: "a small server to try the doors with",
+	long: `
+Serves on this machine's loopback, so that a door can be tried without a real
+server.
+
+'prp devserver worker' is a server for prp worker. It writes a token and its
+address into --dir, and prints how a worker connects.
+
+'prp devserver send TOOL NAME=VALUE...' sends a command to the worker that is
+connected there and prints the result. A value that is a JSON list, object,
+number, true or false is taken as such, anything else as text.
+
+--misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind; N 0 is
+every one:
+
+  connect                   drop, late
+  hello, result, progress   drop, drop-after, hang, mute, late
+  command                   drop, drop-after, cut, mute, twice, late
+  frame (any that comes)    cut, which is in the middle of the frame
+
+exit status: 0 the server was ended, or the command succeeded; 1 it failed; 2
+wrong command line.
+
+  prp devserver worker
+  prp devserver send file.read path=README.md limit=100
+  prp devserver send command.run 'argv=["go","version"]'`,
+	operand: operand{words: func() []string { return []string{"worker", "send"} }},
+	flags: func(fs *flag.FlagSet) runFunc {
+		o := &devserverOptions{}
+		fs.StringVar(&o.dir, "dir", "", "keep token and address in this `directory`")
+		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `host:port` of loopback; port 0 takes a free one")
+		fs.Var(&o.misbehave, "misbehave", "err as this `rule` says; may be repeated")
+		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with send, wait so `long` for a server and a worker")
+		fs.IntVar(&o.timeoutMS, "timeout-ms", 0, "with send, the `number` of milliseconds that the command may take")
+		fs.BoolVar(&o.json, "json", false, "with send, print every frame as it is")
+		return o.run
+	},
+}
+
+func (o *devserverOptions) run(s *streams, args []string) int {
+	if o.dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return fail(s, "devserver", misuse("expected --dir, since there is no place for it: %s", err))
+		}
+		o.dir = filepath.Join(base, "prp", "devserver")
+	}
+	switch {
+	case len(args) == 1 && args[0] == "worker":
+		return o.serve(s)
+	case len(args) >= 2 && args[0] == "send":
+		return o.send(s, args[1], args[2:])
+	case len(args) > 0 && args[0] == "send":
+		return fail(s, "devserver", misuse("expected a tool after send, got none"))
+	}
+	return fail(s, "devserver", misuse("expected worker or send, got %q", args))
+}
+
+func (o *devserverOptions) serve(s *streams) int {
+	var rules []devserver.Rule
+	for _, text := range o.misbehave {
+		r, err := devserver.ParseRule(text)
+		if err != nil {
+			return fail(s, "devserver", misuse("--misbehave: %s", err))
+		}
+		rules = append(rules, r)
+	}
+	host, err := devserver.Listen(o.dir, o.addr)
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", host.Address(), devserver.WorkerPath, host.TokenFile())
+	if err := host.Serve(ctx, devserver.WorkerConfig{Rules: rules}); err != nil {
+		return fail(s, "devserver", err)
+	}
+	return exitOK
+}
+
+// send sends a command and prints what comes back.
+func (o *devserverOptions) send(s *streams, tool string, words []string) int {
+	command, err := commandOf(tool, words, o.timeoutMS)
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	answer, err := devserver.Post(ctx, o.dir, command, o.wait)
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	defer answer.Close()
+	return o.show(s, answer)
+}
+
+// commandOf makes a command out of words.
+func commandOf(tool string, words []string, timeoutMS int) ([]byte, error) {
+	args := map[string]any{}
+	for _, word := range words {
+		name, text, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return nil, misuse("expected NAME=VALUE, got %q", word)
+		}
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil {
+			value = text
+		} else if _, isText := value.(string); isText || value == nil {
+			value = text
+		} else {
+			value = json.RawMessage(text) // digit for digit
+		}
+		args[name] = value
+	}
+	command := map[string]any{"tool": tool, "task_id": "devserver", "args": args}
+	if timeoutMS > 0 {
+		command["timeout_ms"] = timeoutMS
+	}
+	return json.Marshal(command)
+}
+
+// show prints the frames of a command up to its result.
+func (o *devserverOptions) show(s *streams, answer io.Reader) int {
+	lines := bufio.NewScanner(answer)
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		var frame struct {
+			Status   string
+			Progress *struct{ Message string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &frame); err != nil {
+			return fail(s, "devserver", err)
+		}
+		switch {
+		case o.json:
+			fmt.Fprintf(s.out, "%s\n", lines.Bytes())
+		case frame.Progress != nil:
+			fmt.Fprintln(s.err, frame.Progress.Message)
+		default:
+			var pretty bytes.Buffer
+			if err := json.Indent(&pretty, lines.Bytes(), "", "  "); err != nil {
+				return fail(s, "devserver", err)
+			}
+			fmt.Fprintf(s.out, "%s\n", pretty.Bytes())
+		}
+		if frame.Status == "success" {
+			return exitOK
+		}
+		if frame.Status != "" {
+			return exitFailed
+		}
+	}
+	err := lines.Err()
+	if err == nil {
+		err = errors.New("the server has ended before the result")
+	}
+	return fail(s, "devserver", err)
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestBeside: the small programs are taken where they are programs.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	self := filepath.Join(dir, "prp.exe") // a name that Windows can start too
+	for name, mode := range map[string]os.FileMode{"prp-runner.exe": 0o755, "notes.exe": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := beside(self, "prp-runner"), filepath.Join(dir, "prp-runner.exe"); got != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if got := beside(self, "prp-harness"); got != "" {
+		t.Errorf("found %q, which is not there", got)
+	}
+	if got := shellQuoted("/a b/it's"); got != `'/a b/it'\''s'` {
+		t.Errorf("quoted as %s", got)
+	}
+}

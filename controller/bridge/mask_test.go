@@ -1,0 +1,77 @@
+package bridge
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+const (
+	secret = `p/w+"q<é>&z`
+	lines  = "first line of it\nsecond line of it\r\nx\n"
+)
+
+// TestMaskForms: remote.md rule 7.
+func TestMaskForms(t *testing.T) {
+	m := NewMasker([]string{secret, lines, "short", ""})
+	quoted, _ := json.Marshal(secret)
+	twice, _ := json.Marshal(string(quoted))
+	for name, text := range map[string]string{
+		"plain":       secret,
+		"a line":      "second line of it",
+		"json":        string(quoted),
+		"json twice":  string(twice),
+		"query":       url.QueryEscape(secret),
+		"path":        url.PathEscape(secret),
+		"lower case":  strings.ToLower(url.QueryEscape(secret)),
+		"base64":      base64.StdEncoding.EncodeToString([]byte(secret)),
+		"base64 at 1": base64.StdEncoding.EncodeToString([]byte("a" + secret + "b")),
+		"base64 at 2": base64.RawURLEncoding.EncodeToString([]byte("ab" + secret + "cd")),
+	} {
+		got := m.String("<<" + text + ">>")
+		if !strings.Contains(got, Masked) || len(got) > len(Masked)+12 || !strings.HasPrefix(got, "<<") || !strings.HasSuffix(got, ">>") {
+			t.Errorf("%s: %q became %q", name, text, got)
+		}
+	}
+	for _, text := range []string{"short", "x", "first line", ""} {
+		if got := m.String(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// TestMaskStream: in whatever pieces a text comes, the result is that of the
+// whole text, and no piece shows a part of a secret.
+func TestMaskStream(t *testing.T) {
+	m := NewMasker([]string{secret, "abcabcabd", "abcabc"})
+	r := rand.New(rand.NewPCG(1, 2))
+	parts := []string{secret, "abcabcabd", "abcabc", "abc", "ab", "p/w", "é", "\n", "tail"}
+	for range 2000 {
+		var text string
+		for range r.IntN(8) {
+			text += parts[r.IntN(len(parts))]
+		}
+		want := m.String(text)
+		s := m.Stream()
+		var got []byte
+		for rest := []byte(text); len(rest) > 0; {
+			n := 1 + r.IntN(len(rest))
+			got = append(got, s.Add(rest[:n])...)
+			rest = rest[n:]
+		}
+		got = append(got, s.End()...)
+		if string(got) != want {
+			t.Fatalf("%q in pieces became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestMaskNothing(t *testing.T) {
+	var none *Masker
+	if none.String("abcdef") != "abcdef" || string(none.Stream().Add([]byte("abcdef"))) != "abcdef" {
+		t.Error("a masker without secrets changes text")
+	}
+}

@@ -1,0 +1,104 @@
+package bridge
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// trim keeps the limits: what was sent and is not acknowledged for too long is
+// dropped, and where the spool is full the oldest soft frames are.
+func (o *Outbox) trim() error {
+	oldest := o.cfg.Now().Add(-o.cfg.SpoolAge)
+	extra := -o.cfg.KeepSent
+	for i := range o.waiting {
+		if o.waiting[i].sent {
+			extra++
+		}
+	}
+	err := o.drop(func(e *entry) bool {
+		if !e.sent {
+			return false
+		}
+		extra--
+		return extra >= 0 && !o.acks || e.at.Before(oldest)
+	})
+	for err == nil {
+		over := o.live > o.cfg.SpoolBytes
+		if !over && (len(o.waiting) == 0 || !o.waiting[0].at.Before(oldest)) {
+			return nil // later ones are younger
+		}
+		i := slices.IndexFunc(o.waiting, func(e entry) bool { return e.soft && !e.gap && (over || e.at.Before(oldest)) })
+		if i < 0 {
+			return nil
+		}
+		err = o.toGap(i)
+	}
+	return err
+}
+
+// toGap replaces a soft frame by a gap and joins it with its neighbours.
+func (o *Outbox) toGap(i int) error {
+	from, to := o.waiting[i].from, o.waiting[i].seq
+	if i > 0 && o.waiting[i-1].gap && o.waiting[i-1].seq == from-1 {
+		from = o.waiting[i-1].from
+	}
+	line, err := json.Marshal(outboxRecord{GapFrom: from, GapTo: to})
+	if err != nil {
+		return err
+	}
+	at, err := o.log.append(line)
+	if err != nil {
+		return err
+	}
+	o.putGap(from, to, at)
+	return nil
+}
+
+// putGap replaces what stands from one number to another.
+func (o *Outbox) putGap(from, to int64, at span) {
+	when := o.cfg.Now()
+	o.remove(func(e *entry) bool { return e.from >= from && e.seq <= to })
+	i, _ := slices.BinarySearchFunc(o.waiting, from, func(e entry, seq int64) int { return int(e.seq - seq) })
+	o.waiting = slices.Insert(o.waiting, i, entry{seq: to, from: from, soft: true, gap: true, at: when, line: at})
+	o.live += int64(at.size)
+	o.last = max(o.last, to)
+	o.acked = min(o.acked, from-1)
+}
+
+// compact rewrites the file where less than half of it is still needed.
+func (o *Outbox) compact() error {
+	if o.log.size < compactAbove || o.log.size < 2*o.live {
+		return nil
+	}
+	kept := make([]entry, 0, len(o.waiting))
+	var live int64
+	err := o.log.rewrite(func(next *file) error {
+		head, err := json.Marshal(outboxRecord{LastSeen: o.last})
+		if err != nil {
+			return err
+		}
+		if _, err := next.append(head); err != nil {
+			return err
+		}
+		for _, e := range o.waiting {
+			line, err := o.log.read(e.line)
+			if err != nil {
+				return err
+			}
+			if e.line, err = next.append(line); err != nil {
+				return err
+			}
+			live += int64(e.line.size)
+			kept = append(kept, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	o.waiting, o.live = kept, live
+	if len(kept) == 0 {
+		o.acked = o.last
+	}
+	return nil
+}

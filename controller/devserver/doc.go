@@ -1,0 +1,18 @@
+// Package devserver has a small reference server for each remote door, for
+// newcomers and for tests (remote.md). It is for loopback and one user: it keeps
+// its state in memory and trusts whoever has its token.
+//
+// A server can be told to misbehave ([Rule]): to drop the link, never to
+// answer, to answer twice or late. So the fault tests of a door have a real
+// peer.
+//
+// # Duties of the caller
+//
+// The handler is served on loopback. [Worker.Close] ends its connections.
+//
+// # Invariants
+//
+// Every frame that came is kept in order ([Worker.Frames]); [Worker.Delivered]
+// has each numbered frame once, in the order of the numbers, as a server that
+// keeps a cursor sees them. All methods are safe for use by many goroutines.
+package devserver

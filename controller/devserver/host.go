@@ -1,0 +1,149 @@
+package devserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"prp/controller/bridge"
+)
+
+const (
+	tokenFile   = "token"
+	addressFile = "address"
+	// retryEvery is how often [Post] looks for a server and a worker.
+	retryEvery = 50 * time.Millisecond
+	// headerWait bounds how long a client may take for its request.
+	headerWait = 10 * time.Second
+	// maxRefusal bounds the text of a refusal, in bytes.
+	maxRefusal = 4 << 10
+)
+
+// Host is a place on loopback where a server is found: a folder has its token
+// and its address.
+type Host struct {
+	dir, token string
+	listener   net.Listener
+}
+
+// Listen takes an address, which has to be on loopback, and writes a new token
+// and the address into a folder, which it makes. Serve has to follow.
+func Listen(dir, addr string) (*Host, error) {
+	if _, err := bridge.CheckURL("http://"+addr, false); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{dir: dir, token: rand.Text(), listener: listener}
+	if err := h.write(); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// write writes the address last: whoever finds it finds the token.
+func (h *Host) write() error {
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return err
+	}
+	for _, f := range [][2]string{{h.TokenFile(), h.token}, {filepath.Join(h.dir, addressFile), h.Address()}} {
+		if err := os.WriteFile(f[0]+".new", []byte(f[1]+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(f[0]+".new", f[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Address is host:port.
+func (h *Host) Address() string { return h.listener.Addr().String() }
+
+// TokenFile is the file that has the token.
+func (h *Host) TokenFile() string { return filepath.Join(h.dir, tokenFile) }
+
+// Serve serves a worker's server with the host's token until ctx ends.
+func (h *Host) Serve(ctx context.Context, cfg WorkerConfig) error {
+	cfg.Token = h.token
+	w := NewWorker(cfg)
+	defer w.Close()
+	server := &http.Server{Handler: w, ReadHeaderTimeout: headerWait}
+	stop := context.AfterFunc(ctx, func() {
+		w.Close()
+		server.Close()
+	})
+	defer stop()
+	if err := server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// errNotYet is a server or a worker that is not there, so nothing was sent.
+var errNotYet = errors.New("nothing was sent")
+
+// Post hands a command to the server whose files are in a folder, and returns
+// what it answers: a frame a line, up to the result. It waits so long for a
+// server and a worker. The caller closes the answer.
+func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (io.ReadCloser, error) {
+	deadline := time.Now().Add(wait)
+	for {
+		answer, err := try(ctx, dir, command)
+		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
+			return answer, err
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func try(ctx context.Context, dir string, command []byte) (io.ReadCloser, error) {
+	token, err := bridge.ReadSecret(filepath.Join(dir, tokenFile))
+	address, err2 := bridge.ReadSecret(filepath.Join(dir, addressFile))
+	if err := errors.Join(err, err2); err != nil {
+		return nil, fmt.Errorf("no server has used %q; %w", dir, errNotYet)
+	}
+	url, err := bridge.CheckURL("http://"+address+SendPath, false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url.String(), bytes.NewReader(command))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("no server at %s; %w", address, errNotYet)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // it is only shown
+	why := strings.TrimSpace(string(text))
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		return nil, fmt.Errorf("the server says: %s; %w", why, errNotYet)
+	}
+	return nil, fmt.Errorf("the server says: %s", why)
+}

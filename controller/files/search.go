@@ -1,0 +1,256 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Kinds of a search.
+const (
+	KindText  = "text"
+	KindRegex = "regex"
+	KindName  = "name"
+)
+
+const (
+	// DefaultResults is how many matches a search gives, and MaxResults the
+	// most that may be asked for.
+	DefaultResults = 200
+	MaxResults     = 10_000
+	// maxQuery bounds a query, in bytes, maxContext the lines around a match.
+	maxQuery   = 4096
+	maxContext = 20
+	// maxLine bounds a line in a result, in bytes: what is around the match.
+	maxLine = 500
+	// maxSearched bounds a file that is searched, in bytes.
+	maxSearched = 64 << 20
+	// aheadBatches is how many batches the walker may be ahead of the collector.
+	aheadBatches = 64
+)
+
+// SearchRequest asks where something is.
+type SearchRequest struct {
+	// Path is a folder or a file, the first root where it is empty.
+	Path  string `json:"path,omitempty"`
+	Query string `json:"query"`
+	// Kind is text, regex (RE2, line by line) or name (part of a file name).
+	Kind string `json:"kind,omitempty"`
+	Glob string `json:"glob,omitempty"`
+	// CaseSensitive is true where it is not given.
+	CaseSensitive *bool `json:"case_sensitive,omitempty"`
+	MaxResults    int   `json:"max_results,omitempty"`
+	ContextLines  int   `json:"context_lines,omitempty"`
+	// Hidden, where it is not nil, tells files that are not looked into, by
+	// their whole path. It is called by one goroutine.
+	Hidden func(path string) bool `json:"-"`
+}
+
+// SearchResult is what was found, in the order of the paths.
+type SearchResult struct {
+	Matches []Match `json:"matches"`
+	// Truncated tells that there may be more.
+	Truncated bool `json:"truncated"`
+	// Files counts those that were looked at, Skipped those that are binary,
+	// too large, hidden or cannot be read.
+	Files   int64 `json:"files"`
+	Skipped int64 `json:"skipped"`
+}
+
+// Match is one place. Line and Column count from 1, Column in bytes; both are 0
+// for a name.
+type Match struct {
+	File   string   `json:"file"`
+	Line   int      `json:"line,omitempty"`
+	Column int      `json:"column,omitempty"`
+	Text   string   `json:"text,omitempty"`
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+}
+
+// size is about what a match takes in a result, in bytes.
+func (m *Match) size() int {
+	n := len(m.File) + len(m.Text) + 80
+	for _, l := range m.Before {
+		n += len(l) + 4
+	}
+	for _, l := range m.After {
+		n += len(l) + 4
+	}
+	return n
+}
+
+// searchWork is one search. A walker hands out batches of files of one folder;
+// searchers look into them; a collector puts the matches into order.
+type searchWork struct {
+	request SearchRequest
+	look    *looker
+	glob    *glob
+	top     place
+	single  bool // the path is a file
+	most    int  // bytes of matches
+	jobs    chan *job
+	found   chan *job
+	window  chan struct{} // one for each batch that is on its way
+	hidden  int64         // the walker's count
+}
+
+// Search finds text, a pattern or names, without binary and git-ignored files
+// and without following symlinks. Most bounds the result, in bytes. Progress,
+// where it is not nil, is called now and then with the number of files so far,
+// by one goroutine. The error is an [*Error] or the cause of ctx.
+func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress func(files int64)) (*SearchResult, error) {
+	w := &searchWork{request: r, most: most}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.top, err = s.find(w.request.Path); err != nil {
+		return nil, err
+	}
+	info, err := w.top.root.Stat(w.top.rel)
+	if err != nil {
+		return nil, fromOS(r.Path, err)
+	}
+	if !info.IsDir() {
+		if err := w.top.regular(info); err != nil {
+			return nil, err
+		}
+	}
+	w.single = !info.IsDir()
+	return w.run(ctx, progress)
+}
+
+func (w *searchWork) check() error {
+	r := &w.request
+	if r.Path == "" {
+		r.Path = "."
+	}
+	if r.Kind == "" {
+		r.Kind = KindText
+	}
+	if r.MaxResults == 0 {
+		r.MaxResults = DefaultResults
+	}
+	switch {
+	case r.Query == "" && (r.Kind != KindName || r.Glob == ""):
+		return badField("query", "expected a text, got an empty one")
+	case len(r.Query) > maxQuery:
+		return badField("query", "expected at most %d bytes, got %d", maxQuery, len(r.Query))
+	case strings.ContainsAny(r.Query, "\n\x00"):
+		return badField("query", "expected one line, since lines are searched one by one")
+	case r.MaxResults < 1 || r.MaxResults > MaxResults:
+		return badField("max_results", "expected a number from 1 to %d, got %d", MaxResults, r.MaxResults)
+	case r.ContextLines < 0 || r.ContextLines > maxContext:
+		return badField("context_lines", "expected a number from 0 to %d, got %d", maxContext, r.ContextLines)
+	}
+	var err error
+	if w.glob, err = parseGlob(r.Glob); err != nil {
+		return err
+	}
+	w.look, err = newLooker(r)
+	return err
+}
+
+// errEnough ends a search that has what it needs.
+var errEnough = errors.New("enough was found")
+
+func (w *searchWork) run(ctx context.Context, progress func(int64)) (*SearchResult, error) {
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	searchers := runtime.GOMAXPROCS(0)
+	// The window bounds what is found and not yet in order.
+	w.jobs, w.found, w.window = make(chan *job, aheadBatches), make(chan *job, aheadBatches), make(chan struct{}, aheadBatches)
+	var walked error
+	var all, walker sync.WaitGroup
+	walker.Go(func() {
+		defer close(w.jobs)
+		walked = w.walk(inner)
+	})
+	for range searchers {
+		all.Go(func() {
+			s := &searcher{work: w}
+			for j := range w.jobs {
+				if inner.Err() == nil {
+					s.search(j)
+				}
+				j.release()
+				w.found <- j
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(w.found)
+	}()
+	result := w.collect(stop, progress)
+	walker.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if walked != nil && !errors.Is(walked, errEnough) {
+		return nil, fromOS(w.request.Path, walked)
+	}
+	result.Skipped += w.hidden
+	return result, nil
+}
+
+// collect takes the batches in the order of the walk until enough is found.
+func (w *searchWork) collect(stop context.CancelCauseFunc, progress func(int64)) *SearchResult {
+	result := &SearchResult{Matches: []Match{}}
+	early := map[int]*job{}
+	next, size := 0, 0
+	for j := range w.found {
+		early[j.number] = j
+		for j := early[next]; j != nil; j = early[next] {
+			delete(early, next)
+			next++
+			<-w.window
+			if result.Truncated {
+				continue
+			}
+			result.Files += j.files
+			result.Skipped += j.skipped
+			for _, m := range j.matches {
+				if size += m.size(); len(result.Matches) == w.request.MaxResults || size > w.most {
+					result.Truncated = true
+					stop(errEnough)
+					break
+				}
+				result.Matches = append(result.Matches, m)
+			}
+			if progress != nil {
+				progress(result.Files)
+			}
+		}
+	}
+	return result
+}
+
+// shown is the path of a file as the request would name it.
+func (w *searchWork) shown(rel string) string {
+	if w.single {
+		return w.request.Path
+	}
+	return filepath.Join(w.request.Path, filepath.FromSlash(rel))
+}
+
+// cutLine is a line as a result shows it: valid UTF-8, bounded, around a place.
+func cutLine(line []byte, at int) string {
+	if len(line) > maxLine {
+		from := max(min(at-maxLine/4, len(line)-maxLine), 0)
+		to := from + maxLine
+		for from > 0 && from < to && !utf8.RuneStart(line[from]) {
+			from++
+		}
+		for to < len(line) && to > from && !utf8.RuneStart(line[to]) {
+			to--
+		}
+		line = line[from:to]
+	}
+	return strings.ToValidUTF8(string(line), "\uFFFD")
+}

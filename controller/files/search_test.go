@@ -1,0 +1,208 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// places lists what a search found as file:line:column.
+func places(t *testing.T, s *Space, r SearchRequest) []string {
+	t.Helper()
+	result, err := s.Search(t.Context(), r, roomySearch, nil)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	list := []string{}
+	for _, m := range result.Matches {
+		list = append(list, fmt.Sprintf("%s:%d:%d", m.File, m.Line, m.Column))
+	}
+	return list
+}
+
+const roomySearch = 16 << 20
+
+func TestSearch(t *testing.T) {
+	s, dir := space(t, map[string]string{
+		"a.go": "package a\n\nfunc Find() {}\n// find find\n", "sub/b.go": "x := Find()\r\nreturn x\r\n", "sub/c.txt": "find\nlast find",
+		"bin": "find\x00", "é.txt": "ÄRGER und Ärger\n", ".hidden": "find\n", ".git/config": "find\n", "K.md": "ask\n",
+	})
+	os.Symlink("a.go", filepath.Join(dir, "link.go"))
+	no := false
+	for name, tt := range map[string]struct {
+		r    SearchRequest
+		want []string
+	}{
+		"text":              {SearchRequest{Query: "find"}, []string{".hidden:1:1", "a.go:4:4", "sub/c.txt:1:1", "sub/c.txt:2:6"}},
+		"without case":      {SearchRequest{Query: "FIND", CaseSensitive: &no}, []string{".hidden:1:1", "a.go:3:6", "a.go:4:4", "sub/b.go:1:6", "sub/c.txt:1:1", "sub/c.txt:2:6"}},
+		"not ASCII":         {SearchRequest{Query: "ärger", CaseSensitive: &no}, []string{"é.txt:1:1"}},
+		"glob":              {SearchRequest{Query: "find", Glob: "*.txt"}, []string{"sub/c.txt:1:1", "sub/c.txt:2:6"}},
+		"glob of a path":    {SearchRequest{Query: "Find", Glob: "sub/**/*.go"}, []string{"sub/b.go:1:6"}},
+		"a folder":          {SearchRequest{Path: "sub", Query: "find"}, []string{"sub/c.txt:1:1", "sub/c.txt:2:6"}},
+		"a file":            {SearchRequest{Path: "sub/c.txt", Query: "last"}, []string{"sub/c.txt:2:1"}},
+		"regex":             {SearchRequest{Query: `^func \w+\(`, Kind: KindRegex}, []string{"a.go:3:1"}},
+		"regex at the end":  {SearchRequest{Query: `x$`, Kind: KindRegex}, []string{"sub/b.go:2:8"}},
+		"regex of any":      {SearchRequest{Query: `[Ff]ind$`, Kind: KindRegex}, []string{".hidden:1:1", "a.go:4:9", "sub/c.txt:1:1", "sub/c.txt:2:6"}},
+		"regex over lines":  {SearchRequest{Query: `a\s+f`, Kind: KindRegex}, []string{}},
+		"regex, no case":    {SearchRequest{Query: `(?i)ASK`, Kind: KindRegex}, []string{"K.md:1:1"}},
+		"name":              {SearchRequest{Query: ".go", Kind: KindName}, []string{"a.go:0:0", "sub/b.go:0:0"}},
+		"name without case": {SearchRequest{Query: "k.M", Kind: KindName, CaseSensitive: &no}, []string{"K.md:0:0"}},
+		"nothing":           {SearchRequest{Query: "nothing here"}, []string{}},
+	} {
+		if got := places(t, s, tt.r); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	for _, r := range []SearchRequest{
+		{},
+		{Query: "("},
+		{Query: "a\nb"},
+		{Query: "a", Kind: "glob"},
+		{Query: "a", MaxResults: MaxResults + 1},
+		{Query: "a", ContextLines: -1},
+		{Query: "a", Glob: "[a"},
+		{Query: strings.Repeat("a", maxQuery+1)},
+	} {
+		if r.Query == "(" {
+			r.Kind = KindRegex
+		}
+		_, err := s.Search(t.Context(), r, roomySearch, nil)
+		refused(t, fmt.Sprintf("%+v", r), err, InvalidRequest)
+	}
+	_, err := s.Search(t.Context(), SearchRequest{Path: "no", Query: "a"}, roomySearch, nil)
+	refused(t, "no folder", err, NotFound)
+}
+
+// TestSearchContext: lines around a match, without the ends of lines.
+func TestSearchContext(t *testing.T) {
+	s, _ := space(t, map[string]string{"f": "1\r\n2\r\nhit\r\n4\r\n5"})
+	r, err := s.Search(t.Context(), SearchRequest{Query: "hit", ContextLines: 3}, roomySearch, nil)
+	if err != nil || len(r.Matches) != 1 {
+		t.Fatal(r, err)
+	}
+	if m := r.Matches[0]; !slices.Equal(m.Before, []string{"1", "2"}) || !slices.Equal(m.After, []string{"4", "5"}) || m.Text != "hit" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestSearchBounds: results are the first ones in the order of the paths.
+func TestSearchBounds(t *testing.T) {
+	content := map[string]string{}
+	for i := range 300 {
+		content[fmt.Sprintf("d%02d/f%03d", i%10, i)] = strings.Repeat("hit\n", 3) + strings.Repeat("x", 3000) + "hit" + strings.Repeat("é", 3000)
+	}
+	s, _ := space(t, content)
+	all := places(t, s, SearchRequest{Query: "hit", MaxResults: 10_000})
+	if len(all) != 1200 || !slices.IsSortedFunc(all, func(a, b string) int {
+		return strings.Compare(a[:strings.Index(a, ":")], b[:strings.Index(b, ":")])
+	}) {
+		t.Errorf("%d matches, in order or not", len(all))
+	}
+	for _, most := range []int{1, 200, 1200} {
+		r, err := s.Search(t.Context(), SearchRequest{Query: "hit", MaxResults: most}, roomySearch, nil)
+		if err != nil || len(r.Matches) != most || r.Truncated != (most < 1200) {
+			t.Errorf("at most %d: %d, truncated %v, %v", most, len(r.Matches), r.Truncated, err)
+		}
+		for i, m := range r.Matches {
+			if at := fmt.Sprintf("%s:%d:%d", m.File, m.Line, m.Column); at != all[i] {
+				t.Errorf("at most %d: match %d is %s, want %s", most, i, at, all[i])
+			}
+			if len(m.Text) > maxLine || !strings.Contains(m.Text, "hit") {
+				t.Errorf("a line of %d bytes", len(m.Text))
+			}
+		}
+	}
+	if r, err := s.Search(t.Context(), SearchRequest{Query: "hit"}, 1000, nil); err != nil || !r.Truncated || len(r.Matches) == 0 || len(r.Matches) > 10 {
+		t.Errorf("at most 1000 bytes: %d matches, %v", len(r.Matches), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Search(ctx, SearchRequest{Query: "hit"}, roomySearch, nil); err != context.Canceled {
+		t.Errorf("a cancelled search ended with %v", err)
+	}
+}
+
+// TestIgnoredAsGit: what is searched is what git does not ignore.
+func TestIgnoredAsGit(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("no git")
+	}
+	content := map[string]string{
+		".gitignore":     "*.log\n!keep.log\n/top\nbuild/\n# comment\nsub/*.tmp\n**/deep/*.x\na?c\n[!b]ee\n\\!bang\ntrail  \ndoc/**/z\n*.o\n",
+		"sub/.gitignore": "*.go\n!main.go\n/anchored\n",
+	}
+	for _, name := range []string{
+		"a.log", "keep.log", "top", "sub/top", "build/x", "sub/build/y", "buildx", "sub/a.tmp", "a.tmp", "sub/q/a.tmp", "deep/a.x", "q/deep/a.x",
+		"abc", "ac", "bee", "cee", "!bang", "trail", "doc/z", "doc/q/r/z", "z", "sub/a.go", "sub/main.go", "b.go", "sub/anchored", "sub/q/anchored", "o", "x.o", "ex",
+	} {
+		content[name] = "hit"
+	}
+	s, dir := space(t, content)
+	for _, args := range [][]string{{"init", "-q"}, {"-c", "core.excludesFile=", "ls-files", "-co", "--exclude-standard"}} {
+		cmd := exec.Command(git, args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if args[0] == "init" {
+			write(t, filepath.Join(dir, ".git", "info", "exclude"), "ex\n")
+			continue
+		}
+		want := strings.Fields(string(out))
+		want = slices.DeleteFunc(want, func(s string) bool { return strings.HasSuffix(s, ".gitignore") })
+		slices.Sort(want)
+		var got []string
+		for _, p := range places(t, s, SearchRequest{Query: "hit"}) {
+			got = append(got, p[:strings.Index(p, ":")])
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("searched\n%q, git has\n%q", got, want)
+		}
+	}
+	// From below, the files above count too.
+	if got := places(t, s, SearchRequest{Path: "sub", Query: "hit", Glob: "*.tmp"}); !slices.Equal(got, []string{"sub/q/a.tmp:1:1"}) {
+		t.Errorf("below: %q", got)
+	}
+}
+
+// FuzzLook: a search of a whole text finds the lines that a search of each line
+// finds.
+func FuzzLook(f *testing.F) {
+	f.Add("a.*b", "xab\nb\na\r\nab", false)
+	f.Add("^$|x", "\n\nx\n", true)
+	f.Add(`\bf[oO]+$`, "foo\r\nfoo", true)
+	f.Fuzz(func(t *testing.T, query, text string, fold bool) {
+		sensitive := !fold
+		l, err := newLooker(&SearchRequest{Query: query, Kind: KindRegex, CaseSensitive: &sensitive})
+		if err != nil || strings.ContainsAny(query, "\n\x00") || len(query) > 200 {
+			return
+		}
+		if fold {
+			query = "(?i)" + query
+		}
+		re := regexp.MustCompile(query)
+		var want, got []string
+		for i, line := range linesOf([]byte(text)) {
+			line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+			if at := re.FindStringIndex(line); at != nil {
+				want = append(want, fmt.Sprintf("%d:%d", i+1, at[0]+1))
+			}
+		}
+		l.file([]byte(text), func(m Match) bool {
+			got = append(got, fmt.Sprintf("%d:%d", m.Line, m.Column))
+			return true
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%q in %q: %q, want %q", query, text, got, want)
+		}
+	})
+}

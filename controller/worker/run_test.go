@@ -1,0 +1,256 @@
+//go:build unix
+
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRun: rows 4, 5, 6 and 8.
+func TestRun(t *testing.T) {
+	p := ready(t)
+	p.write("sub/file", "")
+	ids := map[string]string{} // all are sent before one is waited for
+	cases := map[string]struct {
+		args           string
+		stdout, stderr string
+		code, signal   any
+	}{
+		"argv":            {`{"argv":["sh","-c","echo out; echo err >&2"]}`, "out\n", "err\n", 0.0, nil},
+		"words":           {`{"command":"printf '%s|' a 'b c' \"d\""}`, "a|b c|d|", "", 0.0, nil},
+		"status":          {`{"argv":["sh","-c","exit 7"]}`, "", "", 7.0, nil},
+		"signal":          {`{"argv":["sh","-c","kill -9 $$"]}`, "", "", nil, 9.0},
+		"status 137":      {`{"argv":["sh","-c","exit 137"]}`, "", "", 137.0, nil},
+		"stdin":           {`{"argv":["cat"],"stdin":"in\u2603"}`, "in\u2603", "", 0.0, nil},
+		"no stdin":        {`{"argv":["cat"]}`, "", "", 0.0, nil},
+		"cwd":             {`{"argv":["ls"],"cwd":"sub"}`, "file\n", "", 0.0, nil},
+		"env":             {`{"argv":["sh","-c","echo $A-$B"],"env":{"A":"a b","B":"$x"}}`, "a b-$x\n", "", 0.0, nil},
+		"invalid UTF-8":   {`{"argv":["printf","a\\377b"]}`, "a\ufffdb", "", 0.0, nil},
+		"leaves children": {`{"argv":["sh","-c","sleep 300 & echo x"]}`, "x\n", "", 0.0, nil},
+	}
+	for name, tt := range cases {
+		ids[name] = p.send(ToolRun, tt.args)
+	}
+	for name, tt := range cases {
+		r := p.result(ids[name])
+		if r.Status != StatusSuccess || r.Stdout != tt.stdout || r.Stderr != tt.stderr || r.Fields["exit_code"] != tt.code || r.Fields["signal"] != tt.signal {
+			t.Errorf("%s: %s", name, r.Raw)
+		}
+		if name == "invalid UTF-8" && r.Fields["replaced_bytes"] != 1.0 {
+			t.Errorf("%s: %s", name, r.Raw)
+		}
+	}
+	for name, args := range map[string]string{
+		"no such program": `{"argv":["no-such-program"]}`, "a folder": `{"argv":["/"]}`,
+	} {
+		p.refused(name, p.do(ToolRun, args), CodeNotStarted)
+	}
+	for name, args := range map[string]string{
+		"nothing": `{}`, "both": `{"argv":["a"],"command":"a"}`, "an operator": `{"command":"a | b"}`, "env": `{"argv":["a"],"env":{"A=B":"x"}}`,
+		"NUL in env": `{"argv":["a"],"env":{"A":"x\u0000y"}}`, "NUL": `{"argv":["a\u0000"]}`, "a quote": `{"command":"a 'b"}`,
+	} {
+		p.refused(name, p.do(ToolRun, args), CodeInvalidRequest)
+	}
+	p.refused("cwd outside", p.do(ToolRun, `{"argv":["ls"],"cwd":"/"}`), "PATH_NOT_ALLOWED")
+	p.refused("no cwd", p.do(ToolRun, `{"argv":["ls"],"cwd":"none"}`), "FILE_NOT_FOUND")
+}
+
+// TestLargeInput: row 8. A stdin that fills the frame comes through whole,
+// however it is spelled; what does not fit into a turn is refused.
+func TestLargeInput(t *testing.T) {
+	p := ready(t)
+	for _, unit := range []string{"<", "\u2028"} {
+		text := strings.Repeat(unit, 900<<10/len(unit))
+		input, err := json.Marshal(text) // with many escapes
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(input) > 1<<20 {
+			input = []byte(`"` + text + `"`)
+		}
+		r := p.do(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","wc -c; cat >/dev/null"],"stdin":%s}`, input))
+		if strings.TrimSpace(r.Stdout) != fmt.Sprint(len(text)) {
+			t.Errorf("of %d bytes came %s: %s", len(text), r.Stdout, r.Result.Result)
+		}
+	}
+	r := p.do(ToolRun, `{"argv":["cat"],"stdin":"`+strings.Repeat("x", 1<<20-4<<10)+`"}`)
+	if p.refused("too much", r, CodeInvalidRequest); r.Error.Details["field"] != "args.stdin" {
+		t.Errorf("the details are %v", r.Error.Details)
+	}
+}
+
+// TestOutputBounds: row 6. The beginning and the end of 3 MiB, and the counts.
+func TestOutputBounds(t *testing.T) {
+	p := ready(t)
+	r := p.do(ToolRun, `{"argv":["sh","-c","i=0; echo begin; head -c 3000000 /dev/zero | tr '\\\\0' '\\\\001'; echo end; echo e >&2"]}`)
+	if r.Status != StatusSuccess || r.Fields["stdout_truncated"] != true || r.Fields["stderr_truncated"] != false || r.Fields["stdout_bytes"] != 3000010.0 {
+		t.Errorf("the result is %s", r.Result.Result)
+	}
+	if !strings.HasPrefix(r.Stdout, "begin\n") || !strings.HasSuffix(r.Stdout, "end\n") || !strings.Contains(r.Stdout, "bytes left out]") || len(r.Raw) > MaxFrame {
+		t.Errorf("%d bytes of output in a frame of %d", len(r.Stdout), len(r.Raw))
+	}
+}
+
+// TestTimeout: row 7. The tree is gone before "timeout" is sent, with what came.
+func TestTimeout(t *testing.T) {
+	t.Parallel() // it waits
+	p := ready(t)
+	r := p.do(ToolRun, `{"argv":["sh","-c","echo before; trap '' TERM; setsid sleep 300 & echo $! > pid; echo $$ > own; while :; do sleep 0.1; done"]}`, `,"timeout_ms":700`)
+	if r.Status != StatusTimeout || r.Error.Code != CodeTimeout || r.Stdout != "before\n" {
+		t.Errorf("the result is %s", r.Raw)
+	}
+	for _, name := range []string{"pid", "own"} {
+		if pid := strings.TrimSpace(p.read(name)); alive(pid) {
+			t.Errorf("%s %s lives", name, pid)
+		}
+	}
+	if r.DurationMS < 700 {
+		t.Errorf("it took %d ms", r.DurationMS)
+	}
+}
+
+// alive tells whether a process runs; a zombie does not.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil || pid == "" {
+		return false
+	}
+	rest := string(stat[strings.LastIndexByte(string(stat), ')')+2:])
+	return rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// TestCancel: row 10. Results first, then the reply; a second one says the same.
+func TestCancel(t *testing.T) {
+	for _, mode := range []string{"graceful", "force"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it waits
+			p := ready(t)
+			var ids []string
+			for i := range maxRunning + 2 { // two of them queued
+				ids = append(ids, p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","trap '' TERM; setsid sleep 300 & echo $! > pid%d; while :; do sleep 0.1; done"]}`, i)))
+			}
+			other := p.send(ToolPing, "{}")
+			p.result(other)
+			for i := range maxRunning {
+				p.until("the start", func() bool { return p.read(fmt.Sprintf("pid%d", i)) != "" })
+			}
+			args := fmt.Sprintf(`{"task_id":"task","mode":%q}`, mode)
+			reply := p.do(ToolCancel, args)
+			if reply.Status != StatusSuccess || reply.Fields["outcome"] != "cancelled" {
+				t.Errorf("the reply is %s", reply.Raw)
+			}
+			for i := range maxRunning {
+				if pid := strings.TrimSpace(p.read(fmt.Sprintf("pid%d", i))); alive(pid) {
+					t.Errorf("process %s lives when the reply is here", pid)
+				}
+			}
+			var order []string
+			for _, f := range p.server.Frames() {
+				if slices.Contains(ids, f.ID) {
+					order = append(order, f.Status)
+				}
+				if f.ID == reply.CommandID {
+					order = append(order, "reply")
+				}
+			}
+			want := append(slices.Repeat([]string{"cancelled"}, len(ids)), "reply")
+			if !slices.Equal(order, want) {
+				t.Errorf("the order is %q", order)
+			}
+			again := p.do(ToolCancel, args)
+			if string(again.Result.Result) != string(reply.Result.Result) {
+				t.Errorf("the second reply is %s, the first %s", again.Result.Result, reply.Result.Result)
+			}
+			one := p.do(ToolCancel, `{"task_id":"task","command_id":"`+other+`"}`)
+			if one.Fields["outcome"] != "already_finished" || one.Fields["command_id"] != other {
+				t.Errorf("a finished command: %s", one.Raw)
+			}
+			none := p.do(ToolCancel, `{"task_id":"another"}`)
+			if none.Fields["outcome"] != "not_found" {
+				t.Errorf("an unknown task: %s", none.Raw)
+			}
+		})
+	}
+}
+
+// TestProcess: row 9. A background process answers at once, outlives the link,
+// is read by offset, and ends with the task.
+func TestProcess(t *testing.T) {
+	p := ready(t)
+	p.cfg.KeepProcess = time.Hour
+	r := p.do(ToolRun, `{"argv":["sh","-c","echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; echo err >&2; exec sleep 300"],"background":true}`)
+	id, _ := r.Fields["process_id"].(string)
+	if r.Status != StatusSuccess || id == "" {
+		t.Fatalf("the answer is %s", r.Raw)
+	}
+	status := func(more string) full {
+		t.Helper()
+		return p.do(ToolStatus, fmt.Sprintf(`{"process_id":%q%s}`, id, more))
+	}
+	output := func(more string) (string, float64) {
+		t.Helper()
+		out, _ := status(more).Fields["output"].(map[string]any)
+		text, _ := out["content"].(string)
+		next, _ := out["next_offset"].(float64)
+		return text, next
+	}
+	p.until("output", func() bool { text, _ := output(`,"max_bytes":100`); return text == "one\n" })
+	p.server.DropLink()
+	p.until("a new link", func() bool { return hellos(p) == 2 })
+	p.write("go", "")
+	p.until("more output", func() bool { text, next := output(`,"max_bytes":100,"offset":4`); return text == "two\n" && next == 8 })
+	p.until("stderr", func() bool { text, _ := output(`,"max_bytes":100,"stream":"stderr"`); return text == "err\n" })
+	s := status("")
+	if s.Fields["state"] != "running" || s.Fields["stdout_bytes"] != 8.0 || s.Fields["output"] != nil || s.Fields["start_time"] == "" {
+		t.Errorf("the status is %s", s.Raw)
+	}
+	pid := fmt.Sprint(s.Fields["pid"])
+	if !alive(pid) {
+		t.Errorf("process %s does not live", pid)
+	}
+	if reply := p.do(ToolCancel, `{"task_id":"task","command_id":"`+r.CommandID+`"}`); reply.Fields["outcome"] != "cancelled" || alive(pid) {
+		t.Errorf("the reply is %s, the process lives: %v", reply.Raw, alive(pid))
+	}
+	if s := status(""); s.Fields["state"] != "exited" || s.Fields["signal"] != 15.0 || s.Fields["exit_code"] != nil {
+		t.Errorf("after the end: %s", s.Raw)
+	}
+	p.refused("another", p.do(ToolStatus, `{"process_id":"proc_none"}`), CodeProcessNotFound)
+	p.refused("not started", p.do(ToolRun, `{"argv":["no-such-program"],"background":true}`), CodeNotStarted)
+}
+
+// TestProcessEndsWithWorker: a background process ends with the worker, and is
+// known to the next one; past its time it is forgotten.
+func TestProcessEndsWithWorker(t *testing.T) {
+	t.Parallel()
+	p := ready(t)
+	r := p.do(ToolRun, `{"argv":["sh","-c","echo x; exec setsid sleep 300"],"background":true}`)
+	args := fmt.Sprintf(`{"process_id":%q,"max_bytes":9}`, r.Fields["process_id"])
+	var pid string
+	p.until("output", func() bool {
+		s := p.do(ToolStatus, args)
+		pid = fmt.Sprint(s.Fields["pid"])
+		return s.Fields["stdout_bytes"] == 2.0
+	})
+	p.end()
+	if alive(pid) {
+		t.Errorf("process %s lives without its worker", pid)
+	}
+	p.start()
+	s := p.do(ToolStatus, args)
+	if s.Fields["state"] != "exited" || s.Fields["output"].(map[string]any)["content"] != "x\n" {
+		t.Errorf("after a restart: %s", s.Raw)
+	}
+	p.end()
+	p.cfg.KeepProcess = time.Millisecond
+	p.start()
+	p.until("the end of its time", func() bool {
+		r := p.do(ToolStatus, args)
+		return r.Error != nil && r.Error.Code == CodeProcessNotFound
+	})
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+
+	"prp/protocol"
+)
+
+// maxRead bounds what one process.status reads, in bytes.
+const maxRead = 256 << 10
+
+// statusArgs are the arguments of process.status.
+type statusArgs struct {
+	ProcessID string `json:"process_id"`
+	// Stream is stdout where it is empty. Offset is where to read from, and
+	// MaxBytes how much; 0 reads nothing.
+	Stream   string `json:"stream,omitempty"`
+	Offset   int64  `json:"offset,omitempty"`
+	MaxBytes int64  `json:"max_bytes,omitempty"`
+}
+
+// statusResult is the result of process.status.
+type statusResult struct {
+	processStatus
+	Output *processOutput `json:"output"`
+}
+
+// processOutput is a part of the output. NextOffset is where to go on.
+type processOutput struct {
+	Stream     string `json:"stream"`
+	Offset     int64  `json:"offset"`
+	NextOffset int64  `json:"next_offset"`
+	Encoding   string `json:"encoding"`
+	Content    string `json:"content"`
+}
+
+func makeStatus(w *Worker, x *execution) (subject, *Error) {
+	args := statusArgs{Stream: protocol.LogStdout}
+	if e := decodeArgs(&x.command, &args); e != nil {
+		return subject{}, e
+	}
+	switch {
+	case !slices.Contains([]string{protocol.LogStdout, protocol.LogStderr}, args.Stream):
+		return subject{}, badField("args.stream", "expected %q or %q, got %q", protocol.LogStdout, protocol.LogStderr, args.Stream)
+	case args.Offset < 0 || args.MaxBytes < 0 || args.MaxBytes > maxRead:
+		return subject{}, badField("args.max_bytes", "expected an offset from 0 and max_bytes from 0 to %d", maxRead)
+	}
+	x.do = func(context.Context, *execution) outcome {
+		p := w.processes[args.ProcessID]
+		if p == nil {
+			e := fault(CodeProcessNotFound, "there is no process %q, or it has ended more than %s ago", args.ProcessID, w.cfg.KeepProcess)
+			e.Details["field"] = "args.process_id"
+			return failed(e)
+		}
+		result := statusResult{processStatus: p.snapshot()}
+		if args.MaxBytes > 0 {
+			part, err := p.read(args)
+			if err != nil {
+				return failed(fault(CodeInternal, "the output cannot be read: %s", err))
+			}
+			result.Output = part
+		}
+		return succeeded(result)
+	}
+	return subject{}, nil
+}
+
+// read reads a part of the output, cut at a character.
+func (p *background) read(args statusArgs) (*processOutput, error) {
+	f, err := os.Open(filepath.Join(p.dir, args.Stream))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(max(info.Size()-args.Offset, 0), args.MaxBytes))
+	n, err := f.ReadAt(b, args.Offset)
+	if n < len(b) {
+		return nil, errors.Join(errors.New("expected more output"), err)
+	}
+	// The stream is valid UTF-8; only the part may begin or end inside a
+	// character.
+	for cut := 0; cut < utf8.UTFMax-1 && len(b) > 1 && !utf8.Valid(b); cut++ {
+		b = b[:len(b)-1]
+	}
+	out := &processOutput{Stream: args.Stream, Offset: args.Offset, NextOffset: args.Offset + int64(len(b)), Encoding: "utf-8", Content: string(b)}
+	if !utf8.Valid(b) {
+		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(b)
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"prp/controller/files"
+)
+
+// tools says for each tool how its arguments become an execution. The function
+// sets do, keys and effect, and tells what would be touched.
+var tools map[string]func(w *Worker, x *execution) (subject, *Error)
+
+func init() {
+	tools = map[string]func(w *Worker, x *execution) (subject, *Error){
+		ToolPing:         makePing,
+		ToolCapabilities: makeCapabilities,
+		ToolRead:         makeRead,
+		ToolWrite:        makeWrite,
+		ToolSearch:       makeSearch,
+		ToolPatch:        makePatch,
+		ToolRun:          makeRun,
+		ToolStatus:       makeStatus,
+		ToolCancel:       makeCancel,
+	}
+}
+
+// decodeArgs reads the arguments strictly.
+func decodeArgs(c *Command, into any) *Error {
+	err := decodeStrict(c.Args, into, "args")
+	var wrong *wrongField
+	if errors.As(err, &wrong) {
+		return badField(wrong.path, "%s", wrong.want)
+	}
+	return nil
+}
+
+func makePing(_ *Worker, x *execution) (subject, *Error) {
+	x.do = func(context.Context, *execution) outcome { return outcome{} }
+	var args struct{}
+	e := decodeArgs(&x.command, &args)
+	x.do = pong
+	return subject{}, e
+}
+
+func makeCapabilities(w *Worker, x *execution) (subject, *Error) {
+	x.do = func(context.Context, *execution) outcome { return succeeded(w.Capabilities()) }
+	var args struct{}
+	return subject{}, decodeArgs(&x.command, &args)
+}
+
+// frameRoom is what the parts of a result's frame beside its content may take,
+// in bytes.
+const frameRoom = 16 << 10
+
+// searchRoom bounds what a search may find, in bytes: every byte can become six
+// in JSON.
+const searchRoom = 160 << 10
+
+func makeRead(w *Worker, x *execution) (subject, *Error) {
+	var r files.ReadRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	var mask func([]byte) []byte
+	if w.mask.Any() {
+		mask = w.mask.Mask
+	}
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Read(ctx, r, resultBytes-frameRoom, mask) })
+	return subject{paths: []string{path}}, nil
+}
+
+func makeWrite(w *Worker, x *execution) (subject, *Error) {
+	var r files.WriteRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	x.effect, x.keys = true, []string{path}
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Write(ctx, r) })
+	return subject{paths: x.keys}, nil
+}
+
+func makePatch(w *Worker, x *execution) (subject, *Error) {
+	var r files.PatchRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	paths, err := w.space.PatchPaths(r)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	x.effect, x.keys = !r.DryRun, paths
+	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Patch(ctx, r) })
+	return subject{paths: paths}, nil
+}
+
+func makeSearch(w *Worker, x *execution) (subject, *Error) {
+	var r files.SearchRequest
+	if e := decodeArgs(&x.command, &r); e != nil {
+		return subject{}, e
+	}
+	if r.Path == "" {
+		r.Path = "."
+	}
+	path, err := w.space.Resolve(r.Path)
+	if err != nil {
+		return subject{}, fromFiles(err)
+	}
+	r.Hidden = w.policy.hidden(path)
+	x.do = timed(func(ctx context.Context) (any, error) {
+		due := newPace(w.cfg.ProgressEvery)
+		return w.space.Search(ctx, r, searchRoom, func(n int64) {
+			if due.now() {
+				w.report(x, nil, "Searching: %d files", n)
+			}
+		})
+	})
+	return subject{paths: []string{path}}, nil
+}
+
+// errTimeout is the cause of an execution whose time is up.
+var errTimeout = errors.New("the time is up")
+
+// timed executes a file tool within the command's time.
+func timed(f func(ctx context.Context) (any, error)) func(context.Context, *execution) outcome {
+	return func(ctx context.Context, x *execution) outcome {
+		ctx, cancel := context.WithTimeoutCause(ctx, x.command.Timeout, errTimeout)
+		defer cancel()
+		result, err := f(ctx)
+		switch {
+		case err == nil:
+			return succeeded(result)
+		case errors.Is(err, errTimeout):
+			return tooLate(x)
+		case errors.Is(err, errCancelled), errors.Is(err, context.Canceled):
+			return outcome{status: StatusCancelled, err: fault(CodeCancelled, "the command was cancelled")}
+		}
+		return failed(fromFiles(err))
+	}
+}
+
+// pace says when the next report of one command is due (row 13).
+type pace struct {
+	every time.Duration
+	last  time.Time
+}
+
+// newPace has the first report due after one interval: what is over before that
+// needs none.
+func newPace(every time.Duration) *pace { return &pace{every: every, last: time.Now()} }
+
+func (p *pace) now() bool {
+	if time.Since(p.last) < p.every {
+		return false
+	}
+	p.last = time.Now()
+	return true
+}
+
+// report queues a progress event; a full spool may drop it.
+func (w *Worker) report(x *execution, percent *int, format string, args ...any) {
+	body := encodeProgress(x.command.CommandID, percent, format, args...)
+	w.call(func() {
+		if _, err := w.put(x.command.CommandID, true, body); err != nil {
+			w.cfg.Report("progress is lost: " + err.Error())
+		}
+	})
+}
