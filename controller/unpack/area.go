@@ -153,7 +153,7 @@ func (a *Area) needParent(name string) error {
 	case !info.IsDir():
 		return refuse(name, "%q is no folder", dir)
 	case a.names != nil && a.names[fold(dir)].name != dir:
-		return refuse(name, "its folder is also written %q", a.names[fold(dir)].name)
+		return refuse(name, "its folder differs from %q in case alone", a.names[fold(dir)].name)
 	}
 	a.parent = dir
 	return nil

@@ -41,7 +41,7 @@ func (a *Area) Tar(ctx context.Context, r io.Reader) error {
 			in.left += min(h.Size, a.rules.MaxFileBytes)
 		}
 		if err := a.entry(h, archive); err != nil {
-			return err
+			return tarError(err)
 		}
 		in.left = maxHeader
 	}
