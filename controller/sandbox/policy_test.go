@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -134,6 +135,9 @@ func TestWrap(t *testing.T) {
 	if len(line) != 6 || !slices.Equal(line[:2], own) || !slices.Equal(line[3:], argv) {
 		t.Fatalf("got %q", line)
 	}
+	if strings.ContainsAny(line[2], " '\"\\$`{}[]|&;<>()*?#~") {
+		t.Errorf("a shell would change %q", line[2])
+	}
 	if r, err := parse(line[2]); err != nil || !reflect.DeepEqual(r, plan.rules) {
 		t.Errorf("read back: %+v, %v, want %+v", r, err, plan.rules)
 	}
@@ -151,28 +155,35 @@ func TestWrap(t *testing.T) {
 // TestRulesRefused: rules that are cut, or say nothing, confine nobody, and
 // nothing is started.
 func TestRulesRefused(t *testing.T) {
-	good, err := json.Marshal(Rules{Files: true, Write: []string{at("w")}, Sockets: NetworkNone})
+	rules := Rules{Files: true, Write: []string{at("w")}, Sockets: NetworkNone}
+	text, err := json.Marshal(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
+	good := string(text)
 	for _, text := range []string{
-		"", "{}", "null", "[]", `"none"`, string(good[:len(good)-1]), string(good) + "{}",
+		"", "{}", "null", "[]", `"none"`, good[:len(good)-1], good + "{}",
 		`{"files":true}`, `{"sockets":"registries"}`, `{"sockets":"NONE"}`, `{"sockets":"none","network":"open"}`,
 	} {
-		err := Exec(text, []string{"prp-no-such-program"}, nil)
+		err := Exec(encoded(text), []string{"prp-no-such-program"}, nil)
 		var e *Error
 		if !errors.As(err, &e) || e.Status != StatusRefused {
 			t.Errorf("%q: %v, want status %d", text, err, StatusRefused)
 		}
 	}
 	var e *Error
-	if err := Exec(string(good), nil, nil); !errors.As(err, &e) || e.Status != StatusRefused {
+	if err := Exec(good, []string{"prp-no-such-program"}, nil); !errors.As(err, &e) || e.Status != StatusRefused {
+		t.Errorf("rules in another form: %v", err)
+	}
+	if err := Exec(rules.text(), nil, nil); !errors.As(err, &e) || e.Status != StatusRefused {
 		t.Errorf("no program: %v", err)
 	}
-	if err := Exec(string(good), []string{"prp-no-such-program"}, []string{"PATH=" + t.TempDir()}); !errors.As(err, &e) || e.Status != StatusNotFound {
+	if err := Exec(rules.text(), []string{"prp-no-such-program"}, []string{"PATH=" + t.TempDir()}); !errors.As(err, &e) || e.Status != StatusNotFound {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
+
+func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 // TestElsewhere: other systems say that they cannot.
 func TestElsewhere(t *testing.T) {
