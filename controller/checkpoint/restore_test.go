@@ -233,7 +233,7 @@ func TestRow11Bomb(t *testing.T) {
 func TestRow11Memory(t *testing.T) {
 	size := int64(256 << 20)
 	if testing.Short() {
-		size = 96 << 20
+		size = 64 << 20
 	}
 	const most = 48 << 20 // windows of 8 MiB at both ends, and tables
 	dir := t.TempDir()
