@@ -58,6 +58,8 @@ var programs = map[string]func(args []string) int{
 	"runner":  runnercmd.Main,
 	"harness": harnesscmd.Main,
 	"keeper":  keeperMain,
+	// Not a program of its own, but started by a runner like one.
+	sandboxedCommand: sandboxed,
 }
 
 // prp runs one command line and returns the exit status.
