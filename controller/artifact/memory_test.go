@@ -11,13 +11,13 @@ import (
 	"prp/controller/artifact"
 )
 
-// TestMemory: what is allocated for 256 MiB each way, by both ends together, is
+// TestMemory: what is allocated for 64 MiB each way, by both ends together, is
 // a small part of them.
 func TestMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("moves 512 MiB")
+		t.Skip("moves 128 MiB")
 	}
-	const size, most = 256 << 20, 16 << 20
+	const size, most = 64 << 20, 8 << 20
 	f, err := os.Create(filepath.Join(t.TempDir(), "sparse"))
 	if err != nil {
 		t.Fatal(err)
