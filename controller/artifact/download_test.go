@@ -270,6 +270,14 @@ func TestDownloadStaysInside(t *testing.T) {
 	}
 }
 
+// TestDownloadLongName: the temporary name is not longer than the name.
+func TestDownloadLongName(t *testing.T) {
+	s, root, name := newStore(t, give("x")), folder(t), strings.Repeat("n", 255)
+	if _, err := client(t, artifact.Config{}).Download(t.Context(), artifact.Download{URL: s.url(), Root: root, Name: name}); err != nil || names(t, root) != name {
+		t.Errorf("got %v, the folder has %q", err, names(t, root))
+	}
+}
+
 // TestDownloadKeepsBytes: what is stored packed is kept packed, since the hash
 // is that of the stored bytes.
 func TestDownloadKeepsBytes(t *testing.T) {

@@ -273,6 +273,17 @@ func TestUploadNotAFile(t *testing.T) {
 	}
 }
 
+// TestUploadContentType: it comes from an agent, and stays one header.
+func TestUploadContentType(t *testing.T) {
+	s := newStore(t, cut)
+	for _, kind := range []string{"text/csv\r\nX-Other: 1", "text\x00"} {
+		_, err := client(t, artifact.Config{}).Upload(t.Context(), artifact.Upload{URL: s.url(), File: file(t, "x"), Size: 1, ContentType: kind})
+		if e := problem(t, err); e.NewURL || s.requests() != 0 {
+			t.Errorf("%q: got %v after %d requests", kind, err, s.requests())
+		}
+	}
+}
+
 // TestURL: remote.md rules 6 and 11 hold for a presigned URL too.
 func TestURL(t *testing.T) {
 	f := file(t, "x")
