@@ -66,6 +66,13 @@ func (f *fake) take(_ http.ResponseWriter, r *http.Request) {
 	f.mu.Unlock()
 }
 
+// requests is how often the server was asked.
+func (f *fake) requests() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
 func (f *fake) store(t *testing.T, change func(*Config)) *Store {
 	t.Helper()
 	cfg := Config{
@@ -185,8 +192,8 @@ func TestPutFromOffset(t *testing.T) {
 	if _, err := r.Seek(5, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store(t, nil).Put(t.Context(), "k", 4, r); err != nil || string(f.body) != "text" || f.asked != 2 {
-		t.Errorf("got %v, the store has %q after %d requests", err, f.body, f.asked)
+	if err := f.store(t, nil).Put(t.Context(), "k", 4, r); err != nil || string(f.body) != "text" || f.requests() != 2 {
+		t.Errorf("got %v, the store has %q after %d requests", err, f.body, f.requests())
 	}
 }
 
@@ -204,7 +211,7 @@ func TestPutSize(t *testing.T) {
 	}
 	f := newFake(t, status(500, "X"))
 	for _, size := range []int64{-1, MaxObject + 1} {
-		if err := f.store(t, nil).Put(t.Context(), "k", size, plain("")); err == nil || f.asked != 0 {
+		if err := f.store(t, nil).Put(t.Context(), "k", size, plain("")); err == nil || f.requests() != 0 {
 			t.Errorf("a size of %d: got %v", size, err)
 		}
 	}
@@ -231,8 +238,8 @@ func TestTries(t *testing.T) {
 		f := newFake(t, status(tt.status, tt.code))
 		err := tt.call(f.store(t, nil))
 		var e *Error
-		if !errors.As(err, &e) || e.Status != tt.status || e.Code != tt.code || f.asked != tt.want {
-			t.Errorf("%s: got %v after %d requests, want %d", tt.name, err, f.asked, tt.want)
+		if !errors.As(err, &e) || e.Status != tt.status || e.Code != tt.code || f.requests() != tt.want {
+			t.Errorf("%s: got %v after %d requests, want %d", tt.name, err, f.requests(), tt.want)
 		}
 		if strings.Contains(err.Error(), "5ec7e7") || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: got %v", tt.name, err)
@@ -244,8 +251,8 @@ func TestTries(t *testing.T) {
 func TestNotExist(t *testing.T) {
 	for code, want := range map[string]bool{"NoSuchKey": true, "": true, "NoSuchBucket": false} {
 		f := newFake(t, status(404, code))
-		if _, _, err := f.store(t, nil).Get(t.Context(), "k"); errors.Is(err, fs.ErrNotExist) != want || f.asked != 1 {
-			t.Errorf("%q: got %v after %d requests", code, err, f.asked)
+		if _, _, err := f.store(t, nil).Get(t.Context(), "k"); errors.Is(err, fs.ErrNotExist) != want || f.requests() != 1 {
+			t.Errorf("%q: got %v after %d requests", code, err, f.requests())
 		}
 	}
 }
@@ -308,8 +315,8 @@ func TestStall(t *testing.T) {
 		<-f.over
 	}}
 	s := f.store(t, func(c *Config) { c.Stall, c.Tries = 100*time.Millisecond, 2 })
-	if err := s.Put(t.Context(), "k", 16<<20, bytes.NewReader(make([]byte, 16<<20))); !errors.Is(err, bridge.ErrStalled) || f.asked != 2 {
-		t.Errorf("put: got %v after %d requests", err, f.asked)
+	if err := s.Put(t.Context(), "k", 16<<20, bytes.NewReader(make([]byte, 16<<20))); !errors.Is(err, bridge.ErrStalled) || f.requests() != 2 {
+		t.Errorf("put: got %v after %d requests", err, f.requests())
 	}
 	if _, err := s.Stat(t.Context(), "k"); !errors.Is(err, bridge.ErrStalled) {
 		t.Errorf("stat: got %v", err)
