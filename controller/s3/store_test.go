@@ -178,7 +178,7 @@ func TestPut(t *testing.T) {
 		}
 		h = f.last.Header
 		if f.last.ContentLength != chunkedLength(size) || int64(len(f.body)) != chunkedLength(size) ||
-			h.Get("X-Amz-Content-Sha256") != chunked || h.Get("Content-Encoding") != "aws-chunked" || len(f.last.TransferEncoding) != 0 {
+			h.Get("X-Amz-Content-Sha256") != chunked || h.Get(hashHeader) != hashUnknown || h.Get("Content-Encoding") != "aws-chunked" || len(f.last.TransferEncoding) != 0 {
 			t.Errorf("%d bytes in pieces: the store has %d, told as %d, with %v", size, len(f.body), f.last.ContentLength, h)
 		}
 	}
@@ -249,7 +249,7 @@ func TestTries(t *testing.T) {
 
 // TestNotExist: a key that is not there, and a bucket, which is another fault.
 func TestNotExist(t *testing.T) {
-	for code, want := range map[string]bool{"NoSuchKey": true, "": true, "NoSuchBucket": false} {
+	for code, want := range map[string]bool{"NoSuchKey": true, "": true, "NoSuchBucket": false, "NoSuchUser": false} {
 		f := newFake(t, status(404, code))
 		if _, _, err := f.store(t, nil).Get(t.Context(), "k"); errors.Is(err, fs.ErrNotExist) != want || f.requests() != 1 {
 			t.Errorf("%q: got %v after %d requests", code, err, f.requests())
@@ -275,6 +275,8 @@ func TestGet(t *testing.T) {
 	}{
 		{"whole", give("text", sum("text"), "4"), nil},
 		{"whole, hash not known", give("text", "", "4"), nil},
+		{"whole, hash said to be unknown", give("text", hashUnknown, "4"), nil},
+		{"whole, hash by somebody else", give("text", strings.ToUpper(sum("text")), "4"), nil},
 		{"another", give("tixt", sum("text"), "4"), errHash},
 		{"cut", give("te", sum("text"), "4"), io.ErrUnexpectedEOF},
 	} {
