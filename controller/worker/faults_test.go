@@ -173,12 +173,24 @@ func hellos(p *peer) (n int) {
 // the ping, also where so much is on its way that nothing more can be written;
 // what it did not take goes over the next link, once.
 func TestHalfOpen(t *testing.T) {
-	const large = 12
-	for _, on := range []string{devserver.OnHello, devserver.OnResult, devserver.OnProgress} {
-		t.Run(on, func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		on       string
+		size     int // of a result, in bytes
+		pongWait time.Duration
+	}{
+		"hello":    {devserver.OnHello, 10, time.Second},
+		"result":   {devserver.OnResult, 10, time.Second},
+		"progress": {devserver.OnProgress, 10, time.Second},
+		// More than the buffers of loopback hold; to read it takes a while.
+		"full pipe": {devserver.OnHello, 900 << 10, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.size > 1<<10 && testing.Short() {
+				t.Skip("much to read")
+			}
 			t.Parallel() // it waits
-			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: on, Nth: 1, Do: devserver.Hang}}})
-			p.cfg.Link.PongWait = time.Second
+			p := serve(t, devserver.WorkerConfig{Rules: []devserver.Rule{{On: tt.on, Nth: 1, Do: devserver.Hang}}})
+			p.cfg.Link.PongWait = tt.pongWait
 			outbox, err := bridge.OpenOutbox(filepath.Join(p.config.Dir, outboxFile), bridge.OutboxConfig{})
 			if err != nil {
 				t.Fatal(err)
@@ -191,8 +203,8 @@ func TestHalfOpen(t *testing.T) {
 				want = append(want, kind+" c")
 			}
 			add("progress", encodeProgress("c", nil, "halfway"))
-			for range large {
-				add("result", fmt.Appendf(nil, `{"command_id":"c","status":"success","stdout":%q}`, strings.Repeat("x", 900<<10)))
+			for range 12 {
+				add("result", fmt.Appendf(nil, `{"command_id":"c","status":"success","stdout":%q}`, strings.Repeat("x", tt.size)))
 			}
 			outbox.Close()
 			p.start()
@@ -208,7 +220,10 @@ func TestHalfOpen(t *testing.T) {
 // TestOffline: issue point 4. 10,000 progress and result frames wait while
 // there is no server, and are there once, in order.
 func TestOffline(t *testing.T) {
-	const frames = 10_000
+	frames := 10_000
+	if testing.Short() {
+		frames = 1000
+	}
 	p := ready(t)
 	p.do(ToolPing, "{}")
 	url := p.cfg.Link.URL

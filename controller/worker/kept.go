@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -63,23 +64,25 @@ func (w *Worker) runKept(ctx context.Context, x *execution, spec runSpec) outcom
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}
-	if why != nil {
+	if why != nil { // it may have begun: the answer comes when it is gone
 		identify(keeper.PID).signal(signalForce)
-		answer = <-answers
+		<-keeper.Done
+		p.remove()
+		if errors.Is(why, errTimeout) {
+			return tooLate(x)
+		}
+		return outcome{status: StatusCancelled, err: fault(CodeCancelled, "the command was cancelled")}
 	}
 	p.mu.Lock()
 	err = p.load()
 	p.mu.Unlock()
-	switch {
-	case answer.Started && err == nil:
+	if answer.Started && err == nil {
 		p.kept = true
 		w.call(func() { w.processes[p.id] = p })
 		s := p.snapshot()
 		return succeeded(ranResult{ProcessID: p.id, PID: s.PID, StartedAt: s.StartTime})
-	case why == errTimeout:
-		p.remove()
-		return tooLate(x)
 	}
+	<-keeper.Done
 	p.remove()
 	return outcome{status: answer.Status, err: answer.Error, result: answer.Result}
 }
@@ -89,7 +92,7 @@ func readAnswer(r io.Reader) keepAnswer {
 	line, _ := bufio.NewReader(io.LimitReader(r, maxAnswer)).ReadBytes('\n')
 	var a keepAnswer
 	if json.Unmarshal(line, &a) != nil || !a.Started && a.Error == nil {
-		return keepAnswer{Status: StatusError, Error: fault(CodeNotStarted, "the keeper ended without an answer")}
+		return keepAnswer{Status: StatusError, Error: fault(CodeOutcomeUnknown, "the keeper ended without an answer")}
 	}
 	return a
 }

@@ -150,6 +150,23 @@ func TestKeptRefused(t *testing.T) {
 	if left, _ := os.ReadDir(filepath.Join(p.config.Dir, processesDir)); len(left) != 0 {
 		t.Errorf("%d folders are left", len(left))
 	}
+	command := `{"argv":["ls"],"background":true,"keep":true}`
+	p.end()
+	p.cfg.Keeper = []string{"/bin/sh", "-c", "exit 0"}
+	p.start()
+	p.refused("a keeper that dies", p.do(ToolRun, command), CodeOutcomeUnknown)
+	p.end()
+	p.cfg.Keeper = []string{"/bin/sh", "-c", "echo $$ > " + p.config.Root + "/keeper; exec sleep 300"}
+	p.start()
+	if r := p.do(ToolRun, command, `,"timeout_ms":1000`); r.Status != StatusTimeout || alive(strings.TrimSpace(p.read("keeper"))) {
+		t.Errorf("a keeper that hangs: %s", r.Raw)
+	}
+	id := p.send(ToolRun, strings.Replace(command, "ls", "id", 1))
+	p.until("the hang", func() bool { return alive(strings.TrimSpace(p.read("keeper"))) })
+	p.do(ToolCancel, `{"task_id":"task"}`)
+	if r := p.result(id); r.Status != StatusCancelled || alive(strings.TrimSpace(p.read("keeper"))) {
+		t.Errorf("a cancelled start: %s", r.Raw)
+	}
 	p.end()
 	p.cfg.Keeper = nil
 	p.start()

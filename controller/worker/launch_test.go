@@ -3,8 +3,8 @@
 package worker
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -63,8 +63,8 @@ func TestTimeoutWithSpare(t *testing.T) {
 	p := ready(t)
 	p.do(ToolRun, `{"argv":["true"]}`)
 	p.spare()
-	r := p.do(ToolRun, `{"argv":["sh","-c","echo $$ > pid; echo said; exec sleep 300"]}`, `,"timeout_ms":400`)
-	if r.Status != StatusTimeout || r.Stdout != "said\n" || r.DurationMS < 400 || alive(fmt.Sprint(p.read("pid"))) {
+	r := p.do(ToolRun, `{"argv":["sh","-c","echo $$ > pid; echo said; exec sleep 300"]}`, `,"timeout_ms":3000`)
+	if r.Status != StatusTimeout || r.Stdout != "said\n" || r.DurationMS < 3000 || alive(strings.TrimSpace(p.read("pid"))) {
 		t.Errorf("the result is %s", r.Raw)
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -100,16 +101,17 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	case <-r.over:
 	case <-late.C:
 		why = errTimeout
-		r.cancel(true)
 	case <-ctx.Done():
-		r.cancel(true)
+		why = context.Cause(ctx)
 	}
-	select {
-	case <-begun:
-	default:
+	if why != nil {
+		r.cancel(true)
+		<-r.over // it may have begun: the answer comes when it is gone
+	}
+	if why != nil || !isClosed(begun) {
 		o := seen.ended(r.terminal())
 		p.remove()
-		if why != nil {
+		if errors.Is(why, errTimeout) {
 			return tooLate(x)
 		}
 		return o
@@ -117,6 +119,15 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 	w.call(func() { w.keep(p, r) })
 	s := p.snapshot()
 	return succeeded(ranResult{ProcessID: p.id, PID: s.PID, StartedAt: s.StartTime})
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // tooLate is a command whose time is up.

@@ -101,7 +101,7 @@ func TestOutputBounds(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel() // it waits
 	p := ready(t)
-	r := p.do(ToolRun, `{"argv":["sh","-c","echo before; trap '' TERM; setsid sleep 300 & echo $! > pid; echo $$ > own; while :; do sleep 0.1; done"]}`, `,"timeout_ms":700`)
+	r := p.do(ToolRun, `{"argv":["sh","-c","echo before; trap '' TERM; setsid sleep 300 & echo $! > pid; echo $$ > own; while :; do sleep 0.1; done"]}`, `,"timeout_ms":3000`)
 	if r.Status != StatusTimeout || r.Error.Code != CodeTimeout || r.Stdout != "before\n" {
 		t.Errorf("the result is %s", r.Raw)
 	}
@@ -110,7 +110,7 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("%s %s lives", name, pid)
 		}
 	}
-	if r.DurationMS < 700 {
+	if r.DurationMS < 3000 {
 		t.Errorf("it took %d ms", r.DurationMS)
 	}
 }
