@@ -65,6 +65,12 @@ var rooms = map[string]room{
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
 	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
+	"controller/workerclient": {
+		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
+	},
+	// The plain values that the client hands on, under the names of the product.
+	"controller/workerclient/coretask":   {},
+	"controller/workerclient/coreplugin": {},
 
 	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
