@@ -64,7 +64,7 @@ var rooms = map[string]room{
 	},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
-	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
+	"controller/devserver": {own: []string{"controller/bridge", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
 	"controller/workerclient": {
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},
