@@ -68,6 +68,10 @@ var rooms = map[string]room{
 	"controller/workerclient": {
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},
+	"controller/taskrun": {own: []string{
+		"controller", "controller/bridge", "controller/workerclient", "controller/workerclient/coretask",
+		"protocol", "protocol/journal",
+	}},
 	// The plain values that the client hands on, under the names of the product.
 	"controller/workerclient/coretask":   {},
 	"controller/workerclient/coreplugin": {},
