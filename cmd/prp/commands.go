@@ -56,6 +56,8 @@ func commands() []*command {
 var programs = map[string]func(args []string) int{
 	"runner":  runnercmd.Main,
 	"harness": harnesscmd.Main,
+	// Not a program of its own, but started by a runner like one.
+	sandboxedCommand: sandboxed,
 }
 
 // prp runs one command line and returns the exit status.

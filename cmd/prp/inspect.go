@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"prp/controller/sandbox"
 	"prp/harness/fake"
 	"prp/protocol/schema"
 	"prp/runner/process"
@@ -76,8 +77,9 @@ var doctorCommand = &command{
 	short: "show what this host offers to contain a harness",
 	long: `
 Shows by which means a runner on this host makes sure that nothing of a harness
-is left: those that the host has, and those that are used. Then the agents that
-'prp run --agent' knows: which are installed, and which variables they lack.`,
+is left: those that the host has, and those that are used. Then the same for the
+sandbox of a task run. Then the agents that 'prp run --agent' knows: which are
+installed, and which variables they lack.`,
 	flags: func(*flag.FlagSet) runFunc { return runDoctor },
 }
 
@@ -87,15 +89,23 @@ func runDoctor(s *streams, args []string) int {
 	}
 	screen := newScreen(s.out)
 	for _, m := range process.Probe() {
-		state, look := "missing", yellow
-		switch {
-		case m.Used:
-			state, look = "used", green
-		case m.Available:
-			state, look = "available", plain
-		}
-		screen.print(fmt.Sprintf("%-18s %s  %s", m.Name, screen.paint(look, fmt.Sprintf("%-9s", state)), m.Detail))
+		screen.means(m.Name, m.Available, m.Used, m.Detail)
+	}
+	for _, m := range sandbox.Probe().Means() {
+		screen.means(m.Name, m.Available, m.Used, "sandbox: "+m.Detail)
 	}
 	printAgents(screen)
 	return exitOK
+}
+
+// means prints one line about a means of this host.
+func (s *screen) means(name string, available, used bool, detail string) {
+	state, look := "missing", yellow
+	switch {
+	case used:
+		state, look = "used", green
+	case available:
+		state, look = "available", plain
+	}
+	s.print(fmt.Sprintf("%-18s %s  %s", name, s.paint(look, fmt.Sprintf("%-9s", state)), detail))
 }

@@ -23,6 +23,8 @@ const (
 	gitdiff    = "github.com/bluekeyes/go-gitdiff"
 	xsys       = "golang.org/x/sys"
 	xterm      = "golang.org/x/term"
+	zstd       = "github.com/klauspost/compress"
+	landlock   = "github.com/landlock-lsm/go-landlock"
 )
 
 // rooms has a row for every package.
@@ -69,12 +71,17 @@ var rooms = map[string]room{
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},
 	"controller/taskrun": {own: []string{
-		"controller", "controller/bridge", "controller/workerclient", "controller/workerclient/coretask",
-		"protocol", "protocol/journal",
+		"controller", "controller/bridge", "controller/checkpoint", "controller/plugin", "controller/sandbox",
+		"controller/workerclient", "controller/workerclient/coretask", "protocol", "protocol/journal",
 	}},
 	// The plain values that the client hands on, under the names of the product.
 	"controller/workerclient/coretask":   {},
 	"controller/workerclient/coreplugin": {},
+	// The parts of a task run: they know no network and no process.
+	"controller/unpack":     {},
+	"controller/plugin":     {own: []string{"controller/unpack"}},
+	"controller/checkpoint": {own: []string{"controller/unpack"}, third: []string{zstd}},
+	"controller/sandbox":    {third: []string{landlock, xsys}},
 
 	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
@@ -150,7 +157,7 @@ var restricted = map[string][]string{
 	"flag":                       {"cmd/..."},
 	"log":                        {},
 	"log/slog":                   {},
-	"unsafe":                     {"runner/process", "harness/fake", "harness/child", "protocol"},
+	"unsafe":                     {"runner/process", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
 	"C":                          {},
 }
 
@@ -233,9 +240,10 @@ func TestBuildTags(t *testing.T) {
 		switch {
 		case s.pkg == "runner/process", s.pkg == "harness/fake":
 		case s.pkg == "harness/child": // signals, and a death by one
+		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, harness/fake, harness/child and controller/proc_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, harness/fake, harness/child, controller/sandbox and controller/proc_*.go may be", s.path)
 		}
 	})
 }
@@ -329,6 +337,7 @@ func TestTopLevel(t *testing.T) {
 var heavy = []string{
 	"net", "net/http", "crypto/tls", "text/template", "html/template", "go/parser", "testing", "encoding/xml",
 	"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6", "github.com/coder/websocket",
+	"github.com/klauspost/compress/zstd", "github.com/landlock-lsm/go-landlock/landlock",
 }
 
 // TestSmallPrograms: the programs that run beside every agent link neither a
