@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"prp/controller/checkpoint"
 	"prp/controller/workerclient"
 )
 
@@ -34,6 +35,14 @@ type Config struct {
 	// Env is the environment of the harness, NAME=VALUE each, beside the secrets
 	// of the run. HOME and TMPDIR are replaced by private folders.
 	Env []string
+	// Store keeps the checkpoints of workspaces; nil is no place for them.
+	Store checkpoint.PayloadStore
+	// Sandboxed is the command line of a program that calls sandbox.Exec with
+	// the words that follow.
+	Sandboxed []string
+	// Programs, SharedRead and ExternalWrite are those of sandbox.Policy; they
+	// are absolute and exist.
+	Programs, SharedRead, ExternalWrite []string
 	// AllowUnsandboxed runs also where this host cannot enforce a tier.
 	AllowUnsandboxed bool
 	// Secrets are values that are masked, beside those of the run.
@@ -111,8 +120,8 @@ func (c *Config) fill() error {
 		return errors.New("taskrun: expected the id of a task run, got none")
 	case c.Dir == "":
 		return errors.New("taskrun: expected a folder for the state, got none")
-	case len(c.Runner) == 0 || len(c.Harness) == 0:
-		return errors.New("taskrun: expected a runner and a harness, got one of them or none")
+	case len(c.Runner) == 0 || len(c.Harness) == 0 || len(c.Sandboxed) == 0:
+		return errors.New("taskrun: expected the command lines of a runner, a harness and a sandbox")
 	}
 	if c.Report == nil {
 		c.Report = func(string) {}

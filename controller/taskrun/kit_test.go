@@ -29,7 +29,7 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp", "./cmd/prp-runner", "./cmd/prp-harness")
 	build.Dir = "../.."
 	build.Stderr = os.Stderr
 	return dir, build.Run()
@@ -76,6 +76,7 @@ func newBench(t testing.TB, rules ...devserver.Rule) *bench {
 	b.offer.Bundle.Run.Input = "Fix the greeting."
 	b.cfg = Config{
 		Dir: t.TempDir(), Runner: []string{filepath.Join(dir, "prp-runner")}, AllowUnsandboxed: true,
+		Sandboxed: []string{filepath.Join(dir, "prp"), "sandboxed"}, Programs: []string{dir},
 		Env: controller.SmallEnv(), Report: b.tell,
 		Times: Times{
 			FetchFirst: time.Millisecond, FetchMost: 5 * time.Millisecond, Poll: 20 * time.Millisecond, SlowPoll: 40 * time.Millisecond,
@@ -97,6 +98,7 @@ func (b *bench) script(steps ...string) {
 	b.t.Helper()
 	text := fmt.Sprintf(`{"schema":"paperclip.fake_harness.script.v1","name":"test","steps":[%s]}`, strings.Join(steps, ","))
 	path := filepath.Join(b.t.TempDir(), "script.json")
+	b.cfg.Programs = append(b.cfg.Programs, filepath.Dir(path))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}

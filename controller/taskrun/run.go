@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"prp/controller"
 	"prp/protocol"
@@ -38,9 +39,13 @@ func (w *worker) launch(ctx context.Context, r *prepared) (f facts) {
 	v := newVeil(w.mask.Load(), sink.take)
 	// The end of ctx is no end of the client: the run is told to end, and its
 	// terminal is waited for.
-	client, err := controller.Start(context.WithoutCancel(ctx), controller.Config{
-		Argv: w.runnerArgv(r), Env: w.environment(r), MaxRetainedBytes: retainRun, Tap: v.add,
-	})
+	cfg := controller.Config{
+		Argv: w.runnerArgv(r), Env: w.environment(r), SessionID: w.session, MaxRetainedBytes: retainRun, Tap: v.add,
+	}
+	if id := w.cfg.TaskRunID; utf8.ValidString(id) && utf8.RuneCountInString(id) <= protocol.MaxRunIDLen {
+		cfg.RunID = id // else one is made up
+	}
+	client, err := controller.Start(context.WithoutCancel(ctx), cfg)
 	if err != nil {
 		sink.close()
 		f.fault = w.mask.Load().String(fmt.Sprintf("the runner could not be started: %s", err))
@@ -91,7 +96,7 @@ func (w *worker) end(ctx context.Context, client *controller.Client) {
 // runnerArgv is the command line of the runner. It has names of variables, never
 // a value.
 func (w *worker) runnerArgv(r *prepared) []string {
-	argv := append(slices.Clone(w.cfg.Runner), "--clock", "system", "--cwd", r.workspace, "--harness", quote(r.harness))
+	argv := append(slices.Clone(w.cfg.Runner), "--clock", "system", "--cwd", r.space, "--harness", quote(r.harness))
 	for _, v := range w.environment(r) {
 		if name, _, _ := strings.Cut(v, "="); name != "PATH" {
 			argv = append(argv, "--env-allow", name)

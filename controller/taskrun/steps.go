@@ -16,13 +16,15 @@ import (
 // prepared is what a run is started with.
 type prepared struct {
 	b *workerclient.WorkerTaskRun
-	// dir is the run's private folder, removed at the end; home and temp lie in
-	// it.
-	dir, home, temp string
-	workspace       string
-	harness         []string
-	env             []string
-	plugins         []installed
+	// dir is the run's private folder, removed at the end; home, temp and
+	// pluginsDir lie in it.
+	dir, home, temp, pluginsDir string
+	// space is the workspace; kept tells that its checkpoints are.
+	space   string
+	kept    bool
+	harness []string
+	env     []string
+	plugins []installed
 }
 
 // installed is a plugin of the run, as it is told to the harness.
@@ -114,16 +116,17 @@ func (w *worker) folders(_ context.Context, r *prepared) (err error) {
 	if r.dir, err = os.MkdirTemp(filepath.Join(w.cfg.Dir, runsDir), "run-"); err != nil {
 		return err
 	}
-	r.home, r.temp = filepath.Join(r.dir, "home"), filepath.Join(r.dir, "tmp")
-	r.workspace = w.cfg.Workspace
-	if r.workspace == "" {
-		r.workspace = filepath.Join(w.cfg.Dir, workspacesDir, fileName(r.b.Task.ID))
+	in := func(name string) string { return filepath.Join(r.dir, name) }
+	r.home, r.temp, r.pluginsDir = in("home"), in("tmp"), in("plugins")
+	r.space = w.cfg.Workspace
+	if r.space == "" {
+		r.space = filepath.Join(w.cfg.Dir, workspacesDir, fileName(r.b.Task.ID))
 	}
-	for _, dir := range []string{r.home, r.temp, r.workspace} {
+	for _, dir := range []string{r.home, r.temp, r.pluginsDir, r.space} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}
-	r.workspace, err = filepath.Abs(r.workspace)
+	r.space, err = filepath.Abs(r.space)
 	return err
 }

@@ -38,7 +38,7 @@ type watched struct {
 	structured string
 	prompt     *int
 	completion *int
-	// complaint is the last diagnostic of the harness.
+	// complaint is the last diagnostic of the harness, else its last words.
 	complaint string
 }
 
@@ -62,7 +62,10 @@ type seen struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
 	Replay     bool   `json:"replay"`
-	Result     struct {
+	Logs       struct {
+		Lines []string `json:"lines"`
+	} `json:"logs"`
+	Result struct {
 		Summary          string          `json:"summary"`
 		StructuredOutput json.RawMessage `json:"structuredOutput"`
 	} `json:"result"`
@@ -86,6 +89,10 @@ func (w *watched) apply(e *protocol.Event) string {
 		w.complaint = p.Code
 		if p.Message != "" {
 			w.complaint = strings.TrimPrefix(p.Code+": "+p.Message, ": ")
+		}
+	case protocol.EventHarnessExited:
+		if n := len(p.Logs.Lines); n > 0 && w.complaint == "" {
+			w.complaint = p.Logs.Lines[n-1]
 		}
 	case protocol.EventUsageReported:
 		w.usage(e.Payload)
