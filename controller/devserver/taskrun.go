@@ -156,6 +156,15 @@ func (s *TaskRuns) SetStatus(id, status string) {
 	})
 }
 
+// SetToken replaces the token of a run: the one before is refused from then on.
+func (s *TaskRuns) SetToken(id, token string) {
+	s.change(func() {
+		if r := s.runs[id]; r != nil {
+			r.Token = token
+		}
+	})
+}
+
 // State is what is known of a run now.
 func (s *TaskRuns) State(id string) TaskRunState {
 	s.mu.Lock()

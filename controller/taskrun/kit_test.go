@@ -229,18 +229,27 @@ func (b *bench) read(name string) string {
 }
 
 // shellHarness is a harness in a shell, which keeps what it is told and its
-// arguments.
+// arguments. It leaves a child in a session of its own, and ends when there is a
+// file named go.
 const shellHarness = `say() { n=$((n+1)); printf '{"schema":"paperclip.fake_harness.message.v1","messageSeq":%d,"type":"%s","payload":%s}\n' $n "$1" "$2"; }
 cat /proc/$$/cmdline | tr '\0' ' ' > args
 say ready '{"version":"1"}'
 while IFS= read -r line; do
 	printf '%s\n' "$line" >> told
-	case $line in *turn.start*) say result "$(cat result)"; exit 0;; esac
+	case $line in
+	*turn.start*)
+		setsid sleep 300 & echo $! > child
+		say event '{"eventType":"item.started","itemId":"m","payload":{"kind":"message"}}'
+		while [ ! -e go ]; do sleep 0.01; done
+		say result "$(cat result)"
+		exit 0;;
+	esac
 done`
 
-// shell makes the shell the harness.
+// shell makes the shell the harness, in a workspace of the test.
 func (b *bench) shell() {
 	b.t.Helper()
+	b.cfg.Workspace = b.t.TempDir()
 	_, rest, _ := strings.Cut(result("Done."), `"payload":`)
 	payload, _, _ := strings.Cut(rest, `},{"kind":"event"`)
 	if err := os.WriteFile(filepath.Join(b.cfg.Workspace, "result"), []byte(`{"result":`+payload+`}`), 0o600); err != nil {
@@ -254,4 +263,28 @@ func (b *bench) recordArgs() string {
 	path := filepath.Join(b.t.TempDir(), "args")
 	b.cfg.Runner = append([]string{"sh", "-c", `printf '%s\n' "$@" > "$0"; exec "$@"`, path}, b.cfg.Runner...)
 	return path
+}
+
+// goOn ends the shell.
+func (b *bench) goOn() {
+	if err := os.WriteFile(filepath.Join(b.cfg.Workspace, "go"), nil, 0o600); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// running waits until the shell works on its turn.
+func (b *bench) running() {
+	for b.read("child") == "" && b.ctx.Err() == nil {
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// gone checks that the child of the shell does not live.
+func (b *bench) gone() {
+	b.t.Helper()
+	pid := strings.TrimSpace(b.read("child"))
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if pid == "" || err == nil && !strings.Contains(string(stat), ") Z ") {
+		b.t.Errorf("the child %q of the harness lives: %s", pid, stat)
+	}
 }

@@ -91,8 +91,8 @@ func TestInstructions(t *testing.T) {
 	b := newBench(t)
 	b.offer.Bundle.Task.AgentInstructions = "agent's words"
 	b.offer.Bundle.Task.SpaceAgentInstructions = "space's words"
-	b.cfg.Workspace = t.TempDir()
 	b.shell()
+	b.goOn()
 	runner := b.recordArgs()
 	st := b.must()
 	recorded, err := os.ReadFile(runner)
