@@ -23,13 +23,14 @@ import (
 // hang is far longer than anything here takes, also on a loaded machine.
 const hang = 30 * time.Second
 
-// programs builds the runner and the harness once for all tests.
+// programs builds prp, which has the runner and the harness inside, once for all
+// tests.
 var programs = sync.OnceValues(func() (dir string, err error) {
 	dir, err = os.MkdirTemp("", "taskrun-test-")
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp", "./cmd/prp-runner", "./cmd/prp-harness")
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp")
 	build.Dir = "../.."
 	build.Stderr = os.Stderr
 	return dir, build.Run()
@@ -75,7 +76,7 @@ func newBench(t testing.TB, rules ...devserver.Rule) *bench {
 	})
 	b.offer.Bundle.Run.Input = "Fix the greeting."
 	b.cfg = Config{
-		Dir: t.TempDir(), Runner: []string{filepath.Join(dir, "prp-runner")}, AllowUnsandboxed: true,
+		Dir: t.TempDir(), Runner: []string{filepath.Join(dir, "prp"), "runner"}, AllowUnsandboxed: true,
 		Sandboxed: []string{filepath.Join(dir, "prp"), "sandboxed"}, Programs: []string{dir},
 		Env: controller.SmallEnv(), Report: b.tell,
 		Times: Times{
@@ -103,7 +104,7 @@ func (b *bench) script(steps ...string) {
 		b.t.Fatal(err)
 	}
 	dir, _ := programs()
-	b.cfg.Harness = []string{filepath.Join(dir, "prp-harness"), "fake", "--script", path}
+	b.cfg.Harness = []string{filepath.Join(dir, "prp"), "harness", "fake", "--script", path}
 }
 
 func quoted(s string) string {

@@ -75,7 +75,7 @@ func TestCommand(t *testing.T) {
 	b := newBench(t)
 	dir, _ := programs()
 	b.cfg.Stdin = true
-	b.cfg.Harness = []string{dir + "/prp-harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
+	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()
 	if !strings.HasPrefix(st.Text, "FIX THE GREETING.") || text(st.End.Output) != st.Text || strings.Contains(st.Text, "err") {
 		t.Errorf("the text is %q, the output %q", st.Text, text(st.End.Output))

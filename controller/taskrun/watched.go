@@ -127,7 +127,13 @@ func (w *watched) item(e *protocol.Event, p *seen) *item {
 
 func (w *watched) delta(e *protocol.Event, p *seen) string {
 	i := w.item(e, p)
-	if i == nil || !i.message || p.Stream == protocol.LogStderr {
+	if i == nil || !i.message {
+		return ""
+	}
+	if p.Stream == protocol.LogStderr {
+		// A program says on stderr why it fails.
+		lines := strings.Split(strings.TrimSpace(controller.DeltaText(e)), "\n")
+		w.complaint = lines[len(lines)-1]
 		return ""
 	}
 	return w.say(i, controller.DeltaText(e))
