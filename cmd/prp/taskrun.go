@@ -17,6 +17,7 @@ import (
 	"prp/controller/taskrun"
 	"prp/controller/workerclient"
 	"prp/harness/acp"
+	"prp/runner/process"
 )
 
 // runTokenEnv has the token of a run where no flag says otherwise.
@@ -146,6 +147,10 @@ func (o *taskrunOptions) config(s *streams, args []string) (taskrun.Config, erro
 // more when a child starts.
 func (o *taskrunOptions) token() (string, error) {
 	value := os.Getenv(o.tokenEnv)
+	// The environment that a process was started with stays readable in /proc.
+	if err := process.Hide(); err != nil {
+		return "", fmt.Errorf("hide the own environment: %w", err)
+	}
 	if err := os.Unsetenv(o.tokenEnv); err != nil {
 		return "", misuse("--token-env: %s", err)
 	}
