@@ -231,6 +231,38 @@ func TestRow11Restored(t *testing.T) {
 	}
 }
 
+// TestRow11Odd: names and times of every kind come back as they were.
+func TestRow11Odd(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not every system has such names")
+	}
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
+	names := []string{"\xff\xfe", "new\nline", " space ", "-dash", "a=b", "back\\slash", "c:x", "..x", "x..", strings.Repeat("n", 255), "ü", "u\u0308"}
+	times := []time.Time{
+		time.Unix(0, 0), time.Unix(-86400, 500), time.Unix(1, 1), time.Date(2100, 1, 1, 0, 0, 0, 999999999, time.UTC), when.Truncate(time.Second),
+	}
+	for i, name := range names {
+		path := filepath.Join(from, name)
+		check(t, os.WriteFile(path, []byte(name), 0o640))
+		check(t, os.Chtimes(path, times[i%len(times)], times[i%len(times)]))
+	}
+	p, stored := capture1(t, from)
+	check(t, Restore(ctx, bytes.NewReader(stored), p, to))
+	for i, name := range names {
+		path := filepath.Join(to, name)
+		if text, err := os.ReadFile(path); string(text) != name {
+			t.Errorf("%q has %q, %v", name, text, err)
+			continue
+		}
+		if info, _ := os.Stat(path); !info.ModTime().Equal(times[i%len(times)]) {
+			t.Errorf("%q is from %v, want %v", name, info.ModTime(), times[i%len(times)])
+		}
+	}
+	if again, _ := capture1(t, to); again != p {
+		t.Errorf("captured again: %+v, want %+v", again, p)
+	}
+}
+
 // TestRow11CaptureRefusals: what cannot be stored is named.
 func TestRow11CaptureRefusals(t *testing.T) {
 	small := Limits{MaxBytes: 10, MaxEntries: 3, MaxDepth: 2}

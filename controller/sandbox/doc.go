@@ -33,10 +33,12 @@
 // # What is not
 //
 // Landlock does not cover metadata: a harness can stat what it may not open,
-// and change modes, times and owners of its user's files outside, where it
-// knows their names. /proc shows the command lines of other processes, not
-// their environment or memory. CPU, memory and disk are not limited. Descriptors
-// 0 to 2 stay as they are.
+// and change modes, times and attributes of its user's files outside, where it
+// knows their names. System V shared memory and message queues are not covered,
+// nor the keys that the kernel keeps for a user. /proc shows the command lines
+// of other processes, not their environment or memory. CPU, memory and disk are
+// not limited. Descriptors 0 to 2 stay as they are. Before ABI 6 a harness can
+// signal processes of its user.
 //
 // # Duties of the caller
 //

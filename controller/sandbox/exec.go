@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,14 +63,18 @@ func Exec(rules string, argv, env []string) error {
 
 func parse(text string) (Rules, error) {
 	var r Rules
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	plain, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return r, fmt.Errorf("expected the rules of a sandbox, got %q: %w", text, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(plain))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return r, fmt.Errorf("expected the rules of a sandbox, got %q: %w", text, err)
+		return r, fmt.Errorf("expected the rules of a sandbox, got %q: %w", plain, err)
 	}
 	switch {
 	case d.More():
-		return r, fmt.Errorf("expected one object, got %q", text)
+		return r, fmt.Errorf("expected one object, got %q", plain)
 	case r.Sockets != "" && r.Sockets != NetworkNone && r.Sockets != NetworkOpen:
 		return r, fmt.Errorf("expected sockets none or open, got %q", r.Sockets)
 	case !r.Files && r.Sockets == "":

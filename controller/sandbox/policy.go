@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -197,9 +198,15 @@ func (p Plan) Wrap(own, argv []string) []string {
 	if !p.rules.Files && p.rules.Sockets == "" {
 		return slices.Clone(argv)
 	}
-	text, err := json.Marshal(p.rules)
+	return slices.Concat(own, []string{p.rules.text()}, argv)
+}
+
+// text is the rules as one word without a character that a shell knows, since
+// a runner takes the command line of its harness as shell words.
+func (r Rules) text() string {
+	text, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings and a bool
 	}
-	return slices.Concat(own, []string{string(text)}, argv)
+	return base64.RawURLEncoding.EncodeToString(text)
 }

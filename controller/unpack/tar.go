@@ -62,12 +62,26 @@ func (a *Area) entry(h *tar.Header, content io.Reader) error {
 		return a.Folder(strings.TrimSuffix(h.Name, "/"), mode, h.ModTime)
 	case tar.TypeSymlink:
 		return a.Symlink(h.Name, h.Linkname)
+	case tar.TypeXGlobalHeader:
+		return a.passOver(h.Name)
 	case tar.TypeLink:
 		return refuse(h.Name, "hard links are not allowed")
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		return refuse(h.Name, "devices and pipes are not allowed")
 	}
 	return refuse(h.Name, "entries of type %q are not allowed", h.Typeflag)
+}
+
+// passOver counts a header for all entries that follow: git writes one with a
+// comment. Nothing in it counts.
+func (a *Area) passOver(name string) error {
+	if a.rules.Exact {
+		return refuse(name, "headers for all entries are not allowed")
+	}
+	if a.Entries++; a.Entries > a.rules.MaxEntries {
+		return refuse(name, "more than %d entries", a.rules.MaxEntries)
+	}
+	return nil
 }
 
 // tarError says of what the library finds that the archive is at fault, and

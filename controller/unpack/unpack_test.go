@@ -59,6 +59,8 @@ func archiveOf(open bool, list ...entry) []byte {
 			withMode(0o755, h)
 		case tar.TypeSymlink, tar.TypeLink:
 			h.Linkname = e.text
+		case tar.TypeXGlobalHeader:
+			*h = tar.Header{Typeflag: e.kind, Name: e.name, PAXRecords: map[string]string{"comment": e.text, "path": "../x", "size": "9"}}
 		}
 		if err := w.WriteHeader(h); err != nil {
 			panic(err)
@@ -135,6 +137,8 @@ func TestRefusals(t *testing.T) {
 		{"block device", wide, archive(of(tar.TypeBlock, "x")), "devices"},
 		{"pipe", wide, archive(of(tar.TypeFifo, "x")), "devices and pipes"},
 		{"unknown type", wide, archive(of('Z', "x")), "type"},
+		{"header for all", wide, archive(of(tar.TypeXGlobalHeader, "g"), file("x")), "for all entries"},
+		{"headers for all", narrow(func(r *Rules) { r.Exact, r.MaxEntries = false, 2 }), archive(of('g', "g"), of('g', "g"), of('g', "g")), "more than 2 entries"},
 		{"symlink out", wide, archive(link("x", "../y")), "outside"},
 		{"symlink far out", wide, archive(folderOf("a/"), link("a/x", "../../y")), "outside"},
 		{"symlink to the top folder's parent", wide, archive(link("x", "..")), "outside"},
@@ -312,6 +316,7 @@ func TestPlain(t *testing.T) {
 	rules.Exact = false
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
+	w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "g", PAXRecords: map[string]string{"comment": "x", "path": "y"}})
 	w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a/b/run", Mode: 0o4700, ModTime: when})
 	w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a/b/text", Mode: 0o666, ModTime: when})
 	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "late/", Mode: 0o700})
