@@ -88,9 +88,10 @@ func (s *TaskRuns) api(rw http.ResponseWriter, r *http.Request) {
 	s.change(func() {
 		run := s.runs[id]
 		switch {
+		case misbehaves > 0:
 		case !hasToken(r, run.Token):
 			answer = failure(http.StatusUnauthorized, "expected the token of the run")
-		case misbehaves == 0 && do != Drop && do != Hang:
+		case do != Drop && do != Hang:
 			answer = run.answer(kind, suffix, body)
 		}
 		status := answer.status

@@ -18,6 +18,9 @@ import (
 // resendMost is the longest wait between two tries to report.
 const resendMost = 15 * time.Second
 
+// maxKeptAge is how long the report of another run is kept.
+const maxKeptAge = 30 * 24 * time.Hour
+
 // kept is a report on disk.
 type kept struct {
 	TaskRunID string                           `json:"task_run_id"`
@@ -113,27 +116,54 @@ func (w *worker) sendKept(ctx context.Context) (outcome Outcome, found bool, err
 		if !strings.HasSuffix(entry.Name(), ".json") {
 			continue
 		}
-		k, err := readKept(filepath.Join(dir, entry.Name()))
+		path := filepath.Join(dir, entry.Name())
+		k, err := readKept(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // another process has delivered it
 		case err != nil:
 			w.say("%s: %s", entry.Name(), err)
-		case k.TaskRunID == w.cfg.TaskRunID:
-			found = true
-			err = w.resend(ctx, k, w.send)
-			if err == nil {
-				outcome = Reported
-			} else {
-				return Unreported, true, err
-			}
+		case k.TaskRunID != w.cfg.TaskRunID:
+			w.sendOther(ctx, path, k)
 		default:
-			// Its token may be another one; then it is kept.
-			if err := w.resend(ctx, k, w.cfg.Updater.PatchTaskRun); err != nil {
-				w.say("a report of another run stays: %s", err)
+			found = true
+			if outcome, err = w.sendOwn(ctx, path, k); err != nil {
+				return outcome, true, err
 			}
 		}
 	}
 	return outcome, found, nil
+}
+
+// sendOwn sends the kept report of this run, and forgets it where the server has
+// it or will never have it.
+func (w *worker) sendOwn(ctx context.Context, path string, k kept) (Outcome, error) {
+	err := w.send(ctx, k.TaskRunID, k.Report)
+	switch statusOf(err) {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict:
+		err = fmt.Errorf("the kept report is dropped: %w", err)
+		os.Remove(path)
+	}
+	if err != nil {
+		return Unreported, err
+	}
+	os.Remove(path)
+	return Reported, nil
+}
+
+// sendOther tries once to send the report of another run. Its token may be
+// another one, so that a refusal says nothing.
+func (w *worker) sendOther(ctx context.Context, path string, k kept) {
+	err := w.cfg.Updater.PatchTaskRun(ctx, k.TaskRunID, k.Report)
+	if err == nil {
+		os.Remove(path)
+		return
+	}
+	if info, statErr := os.Stat(path); statErr == nil && time.Since(info.ModTime()) > maxKeptAge {
+		w.say("a report is dropped after %s: %s", maxKeptAge, err)
+		os.Remove(path)
+		return
+	}
+	w.say("a report of another run stays: %s", err)
 }
 
 func readKept(path string) (kept, error) {
@@ -143,20 +173,4 @@ func readKept(path string) (kept, error) {
 		err = json.Unmarshal(text, &k)
 	}
 	return k, err
-}
-
-// resend sends a kept report, and forgets it where the server has it or will
-// never have it.
-func (w *worker) resend(ctx context.Context, k kept, send func(context.Context, string, workerclient.PatchTaskRunRequest) error) error {
-	err := send(ctx, k.TaskRunID, k.Report)
-	switch statusOf(err) {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict:
-		w.say("a kept report is dropped: %s", err)
-	default:
-		if err != nil {
-			return err
-		}
-	}
-	os.Remove(w.keptPath(k.TaskRunID))
-	return err
 }
