@@ -195,6 +195,15 @@ var failures = map[string]failure{
 	"text refused": { // row 3
 		rules: []devserver.Rule{rule(devserver.OnStream, 0, "400")}, outcome: Reported, status: "SUCCEEDED", claims: 1, ends: 1, started: true,
 	},
+	"text to a slow server": { // row 2
+		rules: []devserver.Rule{rule(devserver.OnStream, 0, devserver.Late)}, make: func(b *bench) {
+			b.script(message(strings.Repeat("x", 600)), message(strings.Repeat("y", 600)), message(strings.Repeat("z", 600)), result("Done."))
+		},
+		outcome: Reported, status: "SUCCEEDED", claims: 1, ends: 1, started: true,
+	},
+	"text after the end at the server": { // wire: 409 stops the stream
+		rules: []devserver.Rule{rule(devserver.OnStream, 1, "409")}, outcome: Reported, status: "SUCCEEDED", claims: 1, ends: 1, started: true,
+	},
 	"terminal PATCH lost three times": { // row 5
 		rules: []devserver.Rule{
 			rule(devserver.OnEnd, 1, devserver.Drop), rule(devserver.OnEnd, 2, devserver.DropAfter), rule(devserver.OnEnd, 3, "503"),

@@ -19,7 +19,6 @@ type model struct {
 	s     *server
 	taken strings.Builder
 	at    []time.Duration // when each byte of taken came
-	bound int             // bytes that do not wait
 }
 
 // alphabet has characters of each length, and bytes that are none.
