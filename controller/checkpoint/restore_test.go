@@ -233,7 +233,7 @@ func TestRow11Bomb(t *testing.T) {
 func TestRow11Memory(t *testing.T) {
 	size := int64(256 << 20)
 	if testing.Short() {
-		size = 96 << 20
+		size = 64 << 20
 	}
 	const most = 48 << 20 // windows of 8 MiB at both ends, and tables
 	dir := t.TempDir()
@@ -325,7 +325,7 @@ func FuzzRestore(f *testing.F) {
 func inside(t *testing.T, dir string) {
 	real, err := filepath.EvalSymlinks(dir)
 	check(t, err)
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(path, 0o700) // so that the test can look and tidy up
 		}

@@ -183,6 +183,9 @@ func TestRow9Refusals(t *testing.T) {
 	} {
 		for format, pack := range formats {
 			t.Run(name+" "+format, func(t *testing.T) {
+				if testing.Short() && strings.HasPrefix(name, "many") {
+					t.Skip("thousands of files")
+				}
 				packed := pack(t, c.list...)
 				_, _, err := install(t, bytes.NewReader(packed), digest(packed))
 				if !errors.As(err, new(*unpack.Refused)) || !strings.Contains(err.Error(), c.why) {
@@ -195,6 +198,9 @@ func TestRow9Refusals(t *testing.T) {
 
 // TestRow9Limits: what is just allowed.
 func TestRow9Limits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of files")
+	}
 	for format, pack := range formats {
 		t.Run(format, func(t *testing.T) {
 			list := append(numbered(1996, "d/%d"), zeros("a", 16<<20-100<<10), zeros("b", 16<<20), zeros("c", 15<<20), zeros("e", 16<<20))

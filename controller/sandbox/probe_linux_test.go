@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -42,19 +43,47 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// try does one thing and tells how it went.
+// try does one thing and tells how it went. "batch" does many, by name, as JSON
+// on stdin, and gives their outcomes on stdout.
 func try(what string, args []string) int {
+	if what != "batch" {
+		status, text := once(what, args)
+		fmt.Fprint(os.Stderr, text)
+		return status
+	}
+	var many map[string][]string
+	if err := json.NewDecoder(os.Stdin).Decode(&many); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return statusOther
+	}
+	outcomes := map[string]result{}
+	for name, args := range many {
+		status, text := once(args[0], args[1:])
+		outcomes[name] = result{status, text}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(outcomes); err != nil {
+		return statusOther
+	}
+	return 0
+}
+
+// result is how one of many tries went.
+type result struct {
+	Status int
+	Text   string
+}
+
+func once(what string, args []string) (int, string) {
 	err := tries[what](args)
 	if err == nil {
-		return 0
+		return 0, ""
 	}
-	fmt.Fprintln(os.Stderr, err)
 	// EPERM and EACCES; and EXDEV, by which Landlock tells a program to copy
 	// instead of moving.
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EXDEV) {
-		return statusDenied
+		return statusDenied, err.Error()
 	}
-	return statusOther
+	return statusOther, err.Error()
 }
 
 // tries are what a harness may want to do.
@@ -82,7 +111,10 @@ func init() {
 		},
 		"exec":  func(a []string) error { return exec.Command(a[0], a[1:]...).Run() },
 		"child": tryChild,
-		"chdir": func(a []string) error { return errors.Join(os.Chdir(a[0]), open(a[1], os.O_RDONLY)) },
+		"chdir": func(a []string) error {
+			defer os.Chdir(a[2])
+			return errors.Join(os.Chdir(a[0]), open(a[1], os.O_RDONLY))
+		},
 
 		"dial":       tryDial,
 		"listen":     tryListen,

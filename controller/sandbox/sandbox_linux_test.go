@@ -1,12 +1,10 @@
 package sandbox
 
 import (
-	"io"
-	"net"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,309 +13,180 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place has a workspace and what lies around it.
-type place struct {
-	top, self    string
-	policy       Policy
-	unprivileged bool // tries run as a user without rights
+// filesOutside are what a harness cannot do in the tier "workspace".
+var filesOutside = map[string][]string{
+	"read":                    {"read", "OUT/file"},
+	"read by a relative path": {"read", "../REL/file"},
+	"read by /proc":           {"read", "/proc/self/root/OUT/file"},
+	"read by /proc/self/cwd":  {"read", "/proc/self/cwd/../REL/file"},
+	"read after chdir":        {"chdir", "OUT", "file", "TOP/workspace"},
+	"list":                    {"list", "OUT"},
+	"list the folder above":   {"list", "TOP"},
+	"symlink":                 {"symlink", "IN/l", "OUT/file"},
+	"relative symlink":        {"symlink", "IN/l", "../../REL/file"},
+	"create":                  {"create", "OUT/new"},
+	"overwrite":               {"create", "OUT/file"},
+	"append":                  {"append", "OUT/file"},
+	"truncate":                {"truncate", "OUT/file"},
+	"make a folder":           {"mkdir", "OUT/new"},
+	"make a pipe":             {"fifo", "OUT/new"},
+	"remove":                  {"remove", "OUT/file"},
+	"remove a folder":         {"remove", "OUT/empty"},
+	"move out":                {"rename", "IN/file", "OUT/new"},
+	"move in":                 {"rename", "OUT/file", "IN/new"},
+	"move a folder in":        {"rename", "OUT/sub", "IN/new"},
+	"link in":                 {"link", "OUT/file", "IN/new"},
+	"link out":                {"link", "IN/file", "OUT/new"},
+	"execute":                 {"exec", "TOP/outside/true"},
+	"in a child's child":      {"child", "child", "read", "OUT/file"},
+	"write in a child":        {"child", "create", "OUT/new"},
+	"read what is shared":     {"read", "SHARED/file"},
+	"write what is external":  {"create", "EXTERNAL/new"},
 }
 
-// newPlace makes it. The test is skipped where the host cannot confine.
-func newPlace(t *testing.T, network, files string) *place {
-	t.Helper()
-	if h := Probe(); h.Landlock < abiFiles || !h.Seccomp {
-		t.Skipf("this host cannot confine: Landlock ABI %d (%d is needed), seccomp %v", h.Landlock, abiFiles, h.Seccomp)
-	}
-	self, err := os.Executable()
-	check(t, err)
-	top := t.TempDir()
-	for _, dir := range []string{"workspace/sub", "private", "shared", "external", "outside/sub"} {
-		check(t, os.MkdirAll(filepath.Join(top, dir), 0o755))
-		check(t, os.WriteFile(filepath.Join(top, dir, "file"), []byte("old content"), 0o644))
-	}
-	for _, dir := range []string{"workspace", "outside"} {
-		check(t, os.WriteFile(filepath.Join(top, dir, "file"), []byte("old content"), 0o644))
-	}
-	return &place{top: top, self: self, policy: Policy{
-		Network: network, Filesystem: files,
-		Workspace: top + "/workspace", Private: []string{top + "/private"},
-		SharedRead: []string{top + "/shared"}, ExternalWrite: []string{top + "/external"},
-	}}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// free tries without a sandbox.
-func (p *place) free(t *testing.T, args ...string) outcome {
-	t.Helper()
-	return start(t, p.prepare, append([]string{p.self, selfTry}, args...)...)
-}
-
-// rare are what not every host lets a process do at all.
-var rare = []string{
-	"/etc/shadow", "/proc/", "io_uring", strconv.Itoa(unix.AF_INET6), strconv.Itoa(unix.AF_PACKET), strconv.Itoa(unix.AF_VSOCK),
-	strconv.Itoa(unix.AF_ALG), strconv.Itoa(unix.SOCK_RAW),
-}
-
-// works is the control: without a sandbox the try succeeds.
-func (p *place) works(t *testing.T, args ...string) {
-	t.Helper()
-	o := p.free(t, args...)
-	for _, word := range rare {
-		if o.status != 0 && slices.ContainsFunc(args, func(a string) bool { return a == word || word == "/proc/" && strings.HasPrefix(a, word) }) {
-			t.Skipf("without a sandbox it does not work here either: %v", o)
-		}
-	}
-	if o.status != 0 {
-		t.Fatalf("without a sandbox: %v, want that it works", o)
-	}
-}
-
-// confined tries inside.
-func (p *place) confined(t *testing.T, args ...string) outcome {
-	t.Helper()
-	plan, err := p.policy.Plan()
-	check(t, err)
-	argv := plan.Wrap([]string{p.self, selfConfine}, append([]string{p.self, selfTry}, args...))
-	return start(t, p.prepare, argv...)
-}
-
-func (p *place) prepare(c *exec.Cmd) {
-	c.Dir = p.policy.Workspace
-	if p.unprivileged {
-		const nobody = 65534
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	}
-}
-
-// snapshot is every file of the place with its content.
-func (p *place) snapshot(t *testing.T) string {
-	t.Helper()
-	var list strings.Builder
-	check(t, filepath.WalkDir(p.top, func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		list.WriteString(path)
-		if d.Type().IsRegular() {
-			text, _ := os.ReadFile(path)
-			list.WriteString(" " + string(text))
-		}
-		list.WriteString("\n")
-		return nil
-	}))
-	return list.String()
+// secrets are what a harness cannot read in any tier. Not every host lets
+// another process read them.
+var secrets = map[string][]string{
+	"environment of another":      {"read", "OTHER/environ"},
+	"memory of another":           {"read", "OTHER/maps"},
+	"root of another":             {"list", "OTHER/root"},
+	"password hashes":             {"read", "/etc/shadow"},
+	"the environment of the init": {"read", "/proc/1/environ"},
 }
 
 // TestRow10Files: what a harness cannot do to files outside; each with the same
 // try without a sandbox, where it can.
 func TestRow10Files(t *testing.T) {
-	for name, args := range map[string][]string{
-		"read":                    {"read", "TOP/outside/file"},
-		"read by a relative path": {"read", "../outside/file"},
-		"read by /proc":           {"read", "/proc/self/root/TOP/outside/file"},
-		"read by /proc/self/cwd":  {"read", "/proc/self/cwd/../outside/file"},
-		"read after chdir":        {"chdir", "TOP/outside", "file"},
-		"list":                    {"list", "TOP/outside"},
-		"list the folder above":   {"list", "TOP"},
-		"symlink":                 {"symlink", "TOP/workspace/l", "TOP/outside/file"},
-		"relative symlink":        {"symlink", "TOP/workspace/l", "../outside/file"},
-		"create":                  {"create", "TOP/outside/new"},
-		"overwrite":               {"create", "TOP/outside/file"},
-		"append":                  {"append", "TOP/outside/file"},
-		"truncate":                {"truncate", "TOP/outside/file"},
-		"make a folder":           {"mkdir", "TOP/outside/new"},
-		"make a pipe":             {"fifo", "TOP/outside/new"},
-		"remove":                  {"remove", "TOP/outside/file"},
-		"remove a folder":         {"remove", "TOP/outside/empty"},
-		"move out":                {"rename", "TOP/workspace/file", "TOP/outside/new"},
-		"move in":                 {"rename", "TOP/outside/file", "TOP/workspace/new"},
-		"move a folder in":        {"rename", "TOP/outside/sub", "TOP/workspace/new"},
-		"link in":                 {"link", "TOP/outside/file", "TOP/workspace/new"},
-		"link out":                {"link", "TOP/workspace/file", "TOP/outside/new"},
-		"execute":                 {"exec", "TOP/outside/true"},
-		"in a child's child":      {"child", "child", "read", "TOP/outside/file"},
-		"write in a child":        {"child", "create", "TOP/outside/new"},
-		"read what is shared":     {"read", "TOP/shared/file"},
-		"write what is external":  {"create", "TOP/external/new"},
-		"environment of another":  {"read", "/proc/PID/environ"},
-		"memory of another":       {"read", "/proc/PID/maps"},
-		"root of another":         {"list", "/proc/PID/root"},
-		"secrets of the system":   {"read", "SECRET"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fresh := func() (*place, []string) {
-				p := newPlace(t, NetworkOpen, FilesWorkspace)
-				check(t, os.Mkdir(p.top+"/outside/empty", 0o755))
-				copyProgram(t, "true", p.top+"/outside/true")
-				return p, p.fill(args)
-			}
-			control, free := fresh()
-			control.works(t, free...)
-			p, inside := fresh()
-			before := p.snapshot(t)
-			o := p.confined(t, inside...)
-			if o.status != statusDenied {
-				t.Errorf("got %v, want that it is denied", o)
-			}
-			after := p.snapshot(t)
-			if strings.Contains(name, "symlink") {
-				check(t, os.Remove(p.top+"/workspace/l")) // a link may be made
-				after = p.snapshot(t)
-			}
-			if after != before {
-				t.Errorf("before:\n%safter:\n%s", before, after)
-			}
-		})
+	control, p := newPlace(t, NetworkOpen, FilesWorkspace), newPlace(t, NetworkOpen, FilesWorkspace)
+	control.furnishAll(t, len(filesOutside))
+	p.furnishAll(t, len(filesOutside))
+	free := control.many(t, false, filesOutside)
+	before := p.snapshot(t)
+	inside := p.many(t, true, filesOutside)
+	if after := p.snapshot(t); after != before {
+		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+	for name := range filesOutside {
+		if free[name].Status != 0 {
+			t.Errorf("%s, without a sandbox: %+v, want that it works", name, free[name])
+		}
+		if inside[name].Status != statusDenied {
+			t.Errorf("%s: %+v, want that it is denied", name, inside[name])
+		}
 	}
 }
 
-// fill puts what is known now into a try.
-func (p *place) fill(args []string) []string {
-	var list []string
-	for _, a := range args {
-		a = strings.ReplaceAll(a, "/TOP", p.top)
-		a = strings.ReplaceAll(a, "TOP", p.top)
-		a = strings.ReplaceAll(a, "PID", strconv.Itoa(os.Getpid()))
-		a = strings.ReplaceAll(a, "SECRET", "/etc/shadow")
-		list = append(list, a)
+// TestRow10Secrets: what other processes and the system keep for themselves.
+func TestRow10Secrets(t *testing.T) {
+	p := newPlace(t, NetworkOpen, FilesExternalWrite)
+	free, inside := p.many(t, false, secrets), p.many(t, true, secrets)
+	tried := 0
+	for name := range secrets {
+		if free[name].Status != 0 {
+			t.Logf("%s is not tried: without a sandbox it does not work either: %s", name, free[name].Text)
+			continue
+		}
+		if tried++; inside[name].Status != statusDenied {
+			t.Errorf("%s: %+v, want that it is denied", name, inside[name])
+		}
 	}
-	return list
+	if tried == 0 {
+		t.Error("nothing could be tried")
+	}
 }
 
-func copyProgram(t *testing.T, name, to string) {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	check(t, err)
-	from, err := os.Open(path)
-	check(t, err)
-	defer from.Close()
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
-	check(t, err)
-	_, err = io.Copy(f, from)
-	check(t, err)
-	check(t, f.Close())
-}
-
-// TestRow10Allowed: what each tier leaves.
+// TestRow10Allowed: what each tier leaves, and what the next one adds.
 func TestRow10Allowed(t *testing.T) {
 	inside := map[string][]string{
-		"read": {"read", "TOP/workspace/file"}, "list": {"list", "TOP/workspace"}, "create": {"create", "TOP/workspace/new"},
-		"truncate": {"truncate", "TOP/workspace/file"}, "mkdir": {"mkdir", "TOP/workspace/new"},
-		"remove": {"remove", "TOP/workspace/file"}, "fifo": {"fifo", "TOP/workspace/new"},
-		"rename between folders": {"rename", "TOP/workspace/file", "TOP/workspace/sub/new"},
-		"link between folders":   {"link", "TOP/workspace/file", "TOP/workspace/sub/new"},
-		"symlink":                {"symlink", "TOP/workspace/l", "file"},
-		"private":                {"create", "TOP/private/new"},
-		"program of the system":  {"exec", "/bin/sh", "-c", "exec cat /proc/self/status >/dev/null"},
-		"pair of sockets":        {"pair"},
+		"read": {"read", "IN/file"}, "list": {"list", "IN"}, "create": {"create", "IN/new"}, "truncate": {"truncate", "IN/file"},
+		"mkdir": {"mkdir", "IN/new"}, "remove": {"remove", "IN/file"}, "fifo": {"fifo", "IN/new"},
+		"rename between folders": {"rename", "IN/file", "IN/sub/new"}, "link between folders": {"link", "IN/file", "IN/sub/new"},
+		"symlink": {"symlink", "IN/l", "file"}, "private": {"create", "PRIVATE/new"}, "null": {"append", "/dev/null"},
+		"program of the system": {"exec", "/bin/sh", "-c", "exec cat /proc/self/status >/dev/null"},
+		"program by a symlink":  {"exec", "TOP/workspace/true-of-the-system"}, "pair of sockets": {"pair"}, "child": {"child", "read", "IN/file"},
 	}
-	shared := map[string][]string{"read what is shared": {"read", "TOP/shared/file"}}
-	external := map[string][]string{"write what is external": {"create", "TOP/external/new"}}
+	shared := map[string][]string{"read shared": {"read", "SHARED/file"}, "list shared": {"list", "SHARED"}}
+	sharedWrite := map[string][]string{"write shared": {"create", "SHARED/new"}, "remove shared": {"remove", "SHARED/file"}}
+	external := map[string][]string{"write external": {"create", "EXTERNAL/new"}, "read external": {"read", "EXTERNAL/file"}}
+	outside := map[string][]string{"read outside": {"read", "OUT/file"}, "write outside": {"create", "OUT/new"}}
 	for _, c := range []struct {
-		files         string
+		tier          string
 		allow, refuse []map[string][]string
 	}{
-		{FilesWorkspace, []map[string][]string{inside}, []map[string][]string{shared, external}},
-		{FilesSharedRead, []map[string][]string{shared}, []map[string][]string{external, {"write what is shared": {"create", "TOP/shared/new"}}}},
-		{FilesExternalWrite, []map[string][]string{shared, external}, []map[string][]string{{"read outside": {"read", "TOP/outside/file"}}}},
-		{"no such tier", nil, []map[string][]string{shared, external}},
+		{FilesWorkspace, sets(inside), sets(shared, sharedWrite, external, outside)},
+		{FilesSharedRead, sets(inside, shared), sets(sharedWrite, external, outside)},
+		{FilesExternalWrite, sets(inside, shared, external), sets(sharedWrite, outside)},
+		{"no such tier", nil, sets(shared, external, outside)},
+		{"", nil, sets(shared, external, outside)},
 	} {
-		for i, list := range [][]map[string][]string{c.allow, c.refuse} {
-			for _, tries := range list {
-				for name, args := range tries {
-					t.Run(c.files+"/"+name, func(t *testing.T) {
-						p := newPlace(t, NetworkNone, c.files)
-						o := p.confined(t, p.fill(args)...)
-						if want := []int{0, statusDenied}[i]; o.status != want {
-							t.Errorf("got %v, want status %d", o, want)
-						}
-					})
+		t.Run("tier "+c.tier, func(t *testing.T) {
+			p := newPlace(t, NetworkNone, c.tier)
+			want, tries := map[string]int{}, map[string][]string{}
+			for status, list := range map[int][]map[string][]string{0: c.allow, statusDenied: c.refuse} {
+				for _, set := range list {
+					maps.Copy(tries, set)
+					for name := range set {
+						want[name] = status
+					}
 				}
 			}
-		}
-	}
-}
-
-// servers listen on everything that a harness could reach.
-type servers struct{ tcp, udp, unix, datagram, abstract string }
-
-func listen(t *testing.T) servers {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "s") // short: the name of a socket has 108 bytes
-	check(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	var s servers
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	check(t, err)
-	s.unix, s.datagram = dir+"/stream", dir+"/datagram"
-	stream, err := net.Listen("unix", s.unix)
-	check(t, err)
-	datagram, err := net.ListenPacket("unixgram", s.datagram)
-	check(t, err)
-	s.abstract = "@" + dir
-	abstract, err := net.Listen("unix", s.abstract)
-	check(t, err)
-	s.tcp, s.udp = tcp.Addr().String(), udp.LocalAddr().String()
-	t.Cleanup(func() {
-		for _, c := range []io.Closer{tcp, udp, stream, datagram, abstract} {
-			c.Close()
-		}
-	})
-	return s
-}
-
-// TestRow10Sockets: with "none" there is no way to another process, with "open"
-// there are IP and nothing else; each with a control without a sandbox.
-func TestRow10Sockets(t *testing.T) {
-	s := listen(t)
-	const none, ip, never = 1, 2, 3 // from which tier on
-	number := strconv.Itoa
-	for name, c := range map[string]struct {
-		tier int
-		args []string
-	}{
-		"tcp":                  {ip, []string{"dial", "tcp", s.tcp}},
-		"tcp in a child":       {ip, []string{"child", "child", "dial", "tcp", s.tcp}},
-		"udp":                  {ip, []string{"dial", "udp", s.udp}},
-		"listen tcp":           {ip, []string{"listen", "tcp", "127.0.0.1:0"}},
-		"listen udp":           {ip, []string{"udp-listen", "127.0.0.1:0"}},
-		"IPv6 socket":          {ip, []string{"socket", number(unix.AF_INET6), number(unix.SOCK_DGRAM)}},
-		"netlink socket":       {ip, []string{"socket", number(unix.AF_NETLINK), number(unix.SOCK_RAW)}},
-		"unix":                 {never, []string{"dial", "unix", s.unix}},
-		"unix in a child":      {never, []string{"child", "dial", "unix", s.unix}},
-		"unix datagram":        {never, []string{"dial", "unixgram", s.datagram}},
-		"abstract unix":        {never, []string{"dial", "unix", s.abstract}},
-		"listen unix":          {never, []string{"listen", "unix", "TOP/workspace/s"}},
-		"raw socket":           {never, []string{"socket", number(unix.AF_INET), number(unix.SOCK_RAW), number(unix.IPPROTO_ICMP)}},
-		"packet socket":        {never, []string{"socket", number(unix.AF_PACKET), number(unix.SOCK_DGRAM)}},
-		"vsock":                {never, []string{"socket", number(unix.AF_VSOCK), number(unix.SOCK_STREAM)}},
-		"crypto socket":        {never, []string{"socket", number(unix.AF_ALG), number(unix.SOCK_SEQPACKET)}},
-		"pair of datagrams":    {never, []string{"pair-datagram"}},
-		"pair":                 {none, []string{"pair"}},
-		"another ring of work": {never, []string{"io_uring"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			control := newPlace(t, NetworkNone, FilesWorkspace)
-			control.works(t, control.fill(c.args)...)
-			for tier, network := range map[int]string{none: NetworkNone, ip: NetworkOpen} {
-				p := newPlace(t, network, FilesWorkspace)
-				want := statusDenied
-				if c.tier <= tier {
-					want = 0
-				}
-				if o := p.confined(t, p.fill(c.args)...); o.status != want {
-					t.Errorf("with %s: got %v, want status %d", network, o, want)
+			p.furnishAll(t, len(tries))
+			for name, got := range p.many(t, true, tries) {
+				if got.Status != want[name] {
+					t.Errorf("%s: %+v, want status %d", name, got, want[name])
 				}
 			}
 		})
+	}
+}
+
+func sets(list ...map[string][]string) []map[string][]string { return list }
+
+// TestRow10Sockets: with "none" there is no way to another process, with "open"
+// there is IP and nothing else; each with a control without a sandbox.
+func TestRow10Sockets(t *testing.T) {
+	s := listen(t)
+	number := strconv.Itoa
+	ip := map[string][]string{ // only with "open"
+		"tcp": {"dial", "tcp", s.tcp}, "tcp in a child": {"child", "child", "dial", "tcp", s.tcp},
+		"udp": {"dial", "udp", s.udp}, "udp in a child": {"child", "dial", "udp", s.udp},
+		"listen tcp": {"listen", "tcp", "127.0.0.1:0"}, "listen udp": {"udp-listen", "127.0.0.1:0"},
+		"netlink socket": {"socket", number(unix.AF_NETLINK), number(unix.SOCK_RAW)},
+	}
+	never := map[string][]string{
+		"unix": {"dial", "unix", s.unix}, "unix in a child": {"child", "dial", "unix", s.unix},
+		"unix datagram": {"dial", "unixgram", s.datagram}, "abstract unix": {"dial", "unix", s.abstract},
+		"listen unix": {"listen", "unix", "/proc/self/cwd/s"}, "pair of datagrams": {"pair-datagram"},
+	}
+	rare := map[string][]string{ // not every host has them, or lets them be made
+		"raw socket":    {"socket", number(unix.AF_INET), number(unix.SOCK_RAW), number(unix.IPPROTO_ICMP)},
+		"packet socket": {"socket", number(unix.AF_PACKET), number(unix.SOCK_DGRAM)},
+		"vsock":         {"socket", number(unix.AF_VSOCK), number(unix.SOCK_STREAM)},
+		"crypto socket": {"socket", number(unix.AF_ALG), number(unix.SOCK_SEQPACKET)},
+		"IPv6 socket":   {"socket", number(unix.AF_INET6), number(unix.SOCK_DGRAM)},
+		"io_uring":      {"io_uring"},
+	}
+	always := map[string][]string{"pair": {"pair"}}
+	tries := map[string][]string{}
+	for _, set := range sets(ip, never, rare, always) {
+		maps.Copy(tries, set)
+	}
+	free := newPlace(t, NetworkNone, FilesWorkspace).many(t, false, tries)
+	for _, network := range []string{NetworkNone, NetworkOpen, "", "no such tier"} {
+		for name, got := range newPlace(t, network, FilesWorkspace).many(t, true, tries) {
+			want := statusDenied
+			if _, isIP := ip[name]; always[name] != nil || network == NetworkOpen && (isIP || name == "IPv6 socket") {
+				want = 0
+			}
+			switch {
+			case free[name].Status != 0 && rare[name] != nil:
+				t.Logf("%s is not tried: without a sandbox it does not work either: %s", name, free[name].Text)
+			case free[name].Status != 0:
+				t.Errorf("%s, without a sandbox: %+v, want that it works", name, free[name])
+			case got.Status != want:
+				t.Errorf("network %q, %s: %+v, want status %d", network, name, got, want)
+			}
+		}
 	}
 }
 
@@ -379,18 +248,16 @@ func TestPrivileges(t *testing.T) {
 // TestDescriptors: what the launcher left open is not the harness's.
 func TestDescriptors(t *testing.T) {
 	p := newPlace(t, NetworkOpen, FilesWorkspace)
-	leaked, err := os.Open(p.top + "/outside/file")
+	leaked, err := os.Open(p.top + "/outside/0/file")
 	check(t, err)
 	defer leaked.Close()
 	inherit := func(c *exec.Cmd) { c.ExtraFiles = []*os.File{leaked} }
 	free := start(t, inherit, p.self, selfTry, "descriptors")
-	if !strings.Contains(free.out, "outside/file") {
+	if !strings.Contains(free.out, "outside/0/file") {
 		t.Fatalf("the control does not have it: %v %s", free, free.out)
 	}
-	plan, err := p.policy.Plan()
-	check(t, err)
-	o := start(t, inherit, plan.Wrap([]string{p.self, selfConfine}, []string{p.self, selfTry, "descriptors"})...)
-	if o.status != 0 || strings.Contains(o.out, "outside/file") {
+	o := start(t, inherit, p.wrap(t, []string{p.self, selfTry, "descriptors"})...)
+	if o.status != 0 || strings.Contains(o.out, "outside/0/file") {
 		t.Errorf("got %v with\n%s", o, o.out)
 	}
 }
@@ -416,20 +283,19 @@ func TestUnprivileged(t *testing.T) {
 	}
 	check(t, os.Chmod(p.top+"/workspace", 0o777))
 	s := listen(t)
-	for name, c := range map[string]struct {
-		want int
-		args []string
-	}{
-		"read outside": {statusDenied, []string{"read", "TOP/outside/file"}},
-		"tcp":          {statusDenied, []string{"dial", "tcp", s.tcp}},
-		"udp":          {statusDenied, []string{"dial", "udp", s.udp}},
-		"create":       {0, []string{"create", "TOP/workspace/new"}},
-	} {
-		if o := p.free(t, p.fill(c.args)...); o.status != 0 {
-			t.Errorf("%s, without a sandbox: %v", name, o)
+	tries := map[string][]string{
+		"read outside": {"read", "OUT/file"}, "tcp": {"dial", "tcp", s.tcp}, "udp": {"dial", "udp", s.udp},
+		"create": {"create", "TOP/workspace/new"},
+	}
+	p.furnishAll(t, len(tries))
+	free, inside := p.many(t, false, tries), p.many(t, true, tries)
+	for name := range tries {
+		want := statusDenied
+		if name == "create" {
+			want = 0
 		}
-		if o := p.confined(t, p.fill(c.args)...); o.status != c.want {
-			t.Errorf("%s: got %v, want status %d", name, o, c.want)
+		if free[name].Status != 0 || inside[name].Status != want {
+			t.Errorf("%s: without a sandbox %+v, with it %+v, want status %d", name, free[name], inside[name], want)
 		}
 	}
 }
@@ -452,7 +318,7 @@ func TestNotStarted(t *testing.T) {
 	plan, err = p.policy.Plan()
 	check(t, err)
 	for argv0, want := range map[string]int{
-		"prp-no-such-program": StatusNotFound, p.top + "/no-such-program": StatusRefused, p.top + "/outside/file": StatusNotExecutable,
+		"prp-no-such-program": StatusNotFound, p.top + "/no-such-program": StatusRefused, p.top + "/outside/0/file": StatusNotExecutable,
 	} {
 		if o := start(t, nil, plan.Wrap([]string{p.self, selfConfine}, []string{argv0})...); o.status != want {
 			t.Errorf("%s: got %v, want status %d", argv0, o, want)

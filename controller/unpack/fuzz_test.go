@@ -64,7 +64,7 @@ func inside(t *testing.T, dir string) {
 	if err != nil {
 		return // there is none
 	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(path, privateDir) // so that the test can look and tidy up
 		}
