@@ -60,6 +60,8 @@ Read by prp:
   NO_COLOR     not empty: no colours, also on a terminal
   TERM         dumb: no colours, and a shell without a line editor
   PATH         where a harness or a runner is looked up that is a bare name
+  PRP_RUN_TOKEN
+               the token of a task run, for prp taskrun; it is passed on to nobody
 
 Passed on to the runner, and nothing else but what --env-allow names:
 

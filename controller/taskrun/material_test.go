@@ -101,6 +101,11 @@ func TestWorkspace(t *testing.T) {
 		}
 		b.clean()
 	})
+}
+
+// TestWorkspaceFailures: nothing that was there is lost, and a capture that fails
+// changes no end.
+func TestWorkspaceFailures(t *testing.T) {
 	t.Run("a failed restore", func(t *testing.T) {
 		b := newBench(t)
 		b.base(true)
