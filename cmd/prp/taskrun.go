@@ -13,6 +13,7 @@ import (
 
 	"prp/controller"
 	"prp/controller/bridge"
+	"prp/controller/bucket"
 	"prp/controller/checkpoint"
 	"prp/controller/taskrun"
 	"prp/controller/workerclient"
@@ -28,6 +29,7 @@ type taskrunOptions struct {
 	id, url, tokenFile, tokenEnv   string
 	dir, workspace, checkpoints    string
 	command                        string
+	s3Endpoint, s3Region, s3CAFile string
 	target                         target
 	programs, sharedRead, external list
 	allowPlain, allowUnsandboxed   bool
@@ -71,7 +73,10 @@ reported; 2 wrong command line.
 		fs.StringVar(&o.tokenEnv, "token-env", runTokenEnv, "take the token of the run from the environment variable `NAME`")
 		fs.StringVar(&o.dir, "dir", "", "keep journals, workspaces and reports in this `DIRECTORY`")
 		fs.StringVar(&o.workspace, "workspace", "", "work in this `DIRECTORY`; else each task has one in --dir")
-		fs.StringVar(&o.checkpoints, "checkpoints", "", "keep checkpoints of workspaces in this `DIRECTORY`")
+		fs.StringVar(&o.checkpoints, "checkpoints", "", "keep checkpoints of workspaces in this `PLACE`: a directory, or s3://BUCKET/PREFIX")
+		fs.StringVar(&o.s3Endpoint, "s3-endpoint", "", "the bucket is at this `ADDRESS` instead of Amazon's")
+		fs.StringVar(&o.s3Region, "s3-region", "us-east-1", "the bucket is in this `REGION`")
+		fs.StringVar(&o.s3CAFile, "s3-ca-file", "", "trust the certificates in `FILE` for the bucket instead of the system's")
 		fs.StringVar(&o.command, "command", "", "run this `COMMAND`, which gets the task as stdin (shell words, no shell)")
 		fs.StringVar(&o.target.harness, "harness", "", "run this `COMMAND` as the harness (shell words, no shell)")
 		fs.StringVar(&o.target.agent.name, "agent", "", "run the agent of this `NAME`: "+strings.Join(agentNames(), ", "))
@@ -133,8 +138,8 @@ func (o *taskrunOptions) config(s *streams, args []string) (taskrun.Config, erro
 		Runner: []string{self, "runner"}, Sandboxed: []string{self, sandboxedCommand}, AllowUnsandboxed: o.allowUnsandboxed,
 		Report: func(text string) { fmt.Fprintf(s.err, "prp taskrun: %s\n", text) },
 	}
-	if o.checkpoints != "" {
-		cfg.Store = checkpoint.DirStore{Dir: o.checkpoints}
+	if err := o.store(&cfg); err != nil {
+		return none, err
 	}
 	if err := o.work(&cfg, self, args); err != nil {
 		return none, err
@@ -165,6 +170,50 @@ func (o *taskrunOptions) token() (string, error) {
 		return "", misuse("expected the token of the run in the variable %q, or --token-file, got neither", o.tokenEnv)
 	}
 	return value, nil
+}
+
+// store finds the place for checkpoints. The keys of a bucket leave the
+// environment in any case.
+func (o *taskrunOptions) store(cfg *taskrun.Config) error {
+	var keys bucket.Keys
+	for name, at := range map[string]*string{
+		"AWS_ACCESS_KEY_ID": &keys.AccessKey, "AWS_SECRET_ACCESS_KEY": &keys.SecretKey, "AWS_SESSION_TOKEN": &keys.SessionToken,
+	} {
+		*at = os.Getenv(name)
+		if err := os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
+	place, isBucket := strings.CutPrefix(o.checkpoints, "s3://")
+	switch {
+	case o.checkpoints == "":
+		return nil
+	case !isBucket:
+		cfg.Store = checkpoint.DirStore{Dir: o.checkpoints}
+		return nil
+	}
+	endpoint := o.s3Endpoint
+	if endpoint == "" {
+		endpoint = "https://s3." + o.s3Region + ".amazonaws.com"
+	}
+	address, err := bridge.CheckURL(endpoint, o.allowPlain)
+	if err != nil {
+		return misuse("--s3-endpoint: %s", err)
+	}
+	client, err := bridge.TLS{CAFile: o.s3CAFile}.Client()
+	if err != nil {
+		return misuse("--s3-ca-file: %s", err)
+	}
+	name, prefix, _ := strings.Cut(strings.Trim(place, "/"), "/")
+	store, err := bucket.New(bucket.Config{
+		Endpoint: address.String(), Bucket: name, Prefix: prefix, Region: o.s3Region, Keys: keys, Client: client,
+	})
+	if err != nil {
+		return misuse("--checkpoints: %s", err)
+	}
+	cfg.Store = store
+	cfg.Secrets = append(cfg.Secrets, keys.SecretKey, keys.SessionToken)
+	return nil
 }
 
 // work finds what works on the run.

@@ -78,8 +78,10 @@ var rooms = map[string]room{
 	"controller/workerclient/coretask":   {},
 	"controller/workerclient/coreplugin": {},
 	// The parts of a task run: they know no network and no process.
-	"controller/unpack":     {},
-	"controller/plugin":     {own: []string{"controller/unpack"}},
+	"controller/unpack": {},
+	"controller/plugin": {own: []string{"controller/unpack"}},
+	// Beside them, since it talks to a network.
+	"controller/bucket":     {own: []string{"controller/checkpoint"}},
 	"controller/checkpoint": {own: []string{"controller/unpack"}, third: []string{zstd}},
 	"controller/sandbox":    {third: []string{landlock, xsys}},
 
