@@ -61,6 +61,9 @@ type Times struct {
 	FetchFirst, FetchMost, FetchAll time.Duration
 	// Poll is the time between two polls, SlowPoll after a 401 or 403 (row 8).
 	Poll, SlowPoll time.Duration
+	// LastPoll is how long a signal waits for the poll that tells whether the
+	// run was cancelled as well: a cancel wins.
+	LastPoll time.Duration
 	// Report is how long the terminal report is tried, and ReportSignalled after
 	// SIGTERM (row 4). Flush and FlushSignalled are the same for the last text.
 	Report, ReportSignalled time.Duration
@@ -73,7 +76,7 @@ type Times struct {
 
 var defaultTimes = Times{
 	FetchFirst: time.Second, FetchMost: 15 * time.Second, FetchAll: 2 * time.Minute,
-	Poll: 5 * time.Second, SlowPoll: time.Minute,
+	Poll: 5 * time.Second, SlowPoll: time.Minute, LastPoll: 3 * time.Second,
 	Report: time.Minute, ReportSignalled: 15 * time.Second,
 	// The text is worth a third of what the report is.
 	Flush: 20 * time.Second, FlushSignalled: 5 * time.Second,
@@ -91,6 +94,7 @@ func (t *Times) fill() {
 		{&t.FetchAll, defaultTimes.FetchAll},
 		{&t.Poll, defaultTimes.Poll},
 		{&t.SlowPoll, defaultTimes.SlowPoll},
+		{&t.LastPoll, defaultTimes.LastPoll},
 		{&t.Report, defaultTimes.Report},
 		{&t.ReportSignalled, defaultTimes.ReportSignalled},
 		{&t.Flush, defaultTimes.Flush},

@@ -114,10 +114,8 @@ var failures = map[string]failure{
 	},
 	"claim that did not arrive, and another worker's did": {
 		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.Drop)}, outcome: NotOurs, status: "RUNNING", claims: 1,
-		make: func(b *bench) { b.cfg.Times.FetchFirst, b.cfg.Times.FetchMost = time.Second, time.Second },
-		act: func(b *bench, _ context.CancelFunc) {
-			b.await(func(st devserver.TaskRunState) bool { return st.Count(devserver.OnClaim) == 1 })
-			b.server.SetStatus(b.id, "RUNNING")
+		make: func(b *bench) {
+			b.onRetry = func() { b.server.SetStatus(b.id, "RUNNING") }
 		},
 	},
 	"pending": {
@@ -250,10 +248,8 @@ var failures = map[string]failure{
 	},
 	"cancel during the terminal report": {
 		rules: []devserver.Rule{rule(devserver.OnEnd, 1, "503")},
-		make:  func(b *bench) { b.cfg.Times.Resend = 200 * time.Millisecond },
-		act: func(b *bench, _ context.CancelFunc) {
-			b.await(func(st devserver.TaskRunState) bool { return st.Count(devserver.OnEnd) == 1 })
-			b.server.RequestCancel(b.id)
+		make: func(b *bench) {
+			b.onRetry = func() { b.server.RequestCancel(b.id) }
 		},
 		outcome: Reported, status: "SUCCEEDED", claims: 1, ends: 2, started: true,
 	},

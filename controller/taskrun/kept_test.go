@@ -56,6 +56,7 @@ func TestServerGone(t *testing.T) {
 	again.Listener = listener
 	again.Start()
 	defer again.Close()
+	b.cfg.Times.Report = 0 // the usual one
 	if outcome, err := b.work(); outcome != Reported || err != nil {
 		t.Fatalf("the outcome of the next start is %d, %v", outcome, err)
 	}

@@ -55,8 +55,10 @@ type bench struct {
 	id     string
 	token  string
 
-	mu   sync.Mutex
-	told []string
+	// onRetry is called before a call is made again.
+	onRetry func()
+	mu      sync.Mutex
+	told    []string
 }
 
 // newBench has times that are short, and a run that is not yet offered.
@@ -80,7 +82,7 @@ func newBench(t testing.TB, rules ...devserver.Rule) *bench {
 		Sandboxed: []string{filepath.Join(dir, "prp"), "sandboxed"}, Programs: []string{dir},
 		Env: controller.SmallEnv(), Report: b.tell,
 		Times: Times{
-			FetchFirst: time.Millisecond, FetchMost: 5 * time.Millisecond, Poll: 20 * time.Millisecond, SlowPoll: 40 * time.Millisecond,
+			FetchFirst: time.Millisecond, FetchMost: 5 * time.Millisecond, Poll: 20 * time.Millisecond, SlowPoll: 40 * time.Millisecond, LastPoll: hang,
 			Retry: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}, Resend: time.Millisecond,
 		},
 	}
@@ -92,6 +94,9 @@ func (b *bench) tell(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told = append(b.told, text)
+	if b.onRetry != nil && strings.Contains(text, "trying again") {
+		b.onRetry()
+	}
 }
 
 // script makes the harness play these steps, each a JSON object.

@@ -33,10 +33,6 @@ var (
 	errTaken     = errors.New("the run has ended at the server")
 )
 
-// lastPoll is how long a signal waits for the poll that tells whether the run
-// was cancelled as well: a cancel is more than a signal.
-const lastPoll = 3 * time.Second
-
 // worker works on one run.
 type worker struct {
 	cfg     Config
@@ -143,7 +139,7 @@ func (w *worker) work(ctx context.Context, b *workerclient.WorkerTaskRun) facts 
 			signalled, f.signalled = nil, true
 			stop(errSignalled)
 			p.hurry()
-			last = time.After(lastPoll)
+			last = time.After(w.cfg.Times.LastPoll)
 		case <-last:
 			last = nil
 		case own := <-ended:
