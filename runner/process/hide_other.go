@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// Hide does nothing on this platform.
+func Hide() error { return nil }
