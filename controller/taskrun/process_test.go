@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
 	}
 	b.offered()
 	cmd := exec.CommandContext(b.ctx, filepath.Join(dir, "prp"), "taskrun", "--task-run-id", b.id, "--url", b.http.URL,
-		"--dir", b.cfg.Dir, "--workspace", b.cfg.Workspace, "--allow-unsandboxed", "--harness", quote(b.cfg.Harness))
+		"--dir", b.cfg.Dir, "--workspace", b.cfg.Workspace, "--allow-unsandboxed", "--env-allow", "PRP_RUN_TOKEN", "--harness", quote(b.cfg.Harness))
 	cmd.Env = append(controller.SmallEnv(), "PRP_RUN_TOKEN="+b.token)
 	said := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
@@ -31,10 +32,12 @@ func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
 }
 
 // TestSIGTERM: the run ends as a whole, the report is FAILED, and the exit status
-// 0 since the end was reported.
+// 0 since the end was reported. The harness never has the token (remote.md rule
+// 6).
 func TestSIGTERM(t *testing.T) {
 	b := newBench(t)
 	b.shell()
+	b.cfg.Harness[2] = "env > env; " + b.cfg.Harness[2]
 	cmd, said := b.process()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -48,6 +51,9 @@ func TestSIGTERM(t *testing.T) {
 	}
 	if st := b.state(); st.Status != "FAILED" || text(st.End.ErrorMessage) != textSignalled {
 		t.Errorf("%s: %s", st.Status, text(st.End.ErrorMessage))
+	}
+	if env := b.read("env"); !strings.Contains(env, "PATH=") || strings.Contains(env, b.token) {
+		t.Errorf("the environment of the harness is %s", env)
 	}
 	b.gone()
 	b.clean()
