@@ -29,10 +29,12 @@ type devserverOptions struct {
 	wait      time.Duration
 	timeoutMS int
 	json      bool
+	submit    submitOptions
+	usualDir  string
 }
 
 var devserverCommand = &command{
-	name: "devserver", args: "worker | send TOOL [NAME=VALUE...]",
+	name: "devserver", args: "worker | send TOOL [NAME=VALUE...] | taskrun [-- FLAGS] | submit TEXT",
 	short: "a small server to try the doors with",
 	long: `
 Serves on this machine's loopback, so that a door can be tried without a real
@@ -53,13 +55,23 @@ every one:
   command                   drop, drop-after, cut, mute, twice, late
   frame (any that comes)    cut, which is in the middle of the frame
 
-exit status: 0 the server was ended, or the command succeeded; 1 it failed; 2
-wrong command line.
+'prp devserver taskrun' is a server for prp taskrun. It starts one for each task
+that is submitted, with the FLAGS; without them the program cat works on it, so
+that the text comes back. Its --misbehave knows fetch, claim, end, stream,
+secrets, plugin, base, restore and seed, and answers an HTTP status as well.
+
+'prp devserver submit TEXT' submits a task, shows its text, and ends with it.
+Ctrl-C cancels it.
+
+exit status: 0 the server was ended, or the command or the task succeeded; 1 it
+failed; 2 wrong command line; 130 the task was cancelled.
 
   prp devserver worker
   prp devserver send file.read path=README.md limit=100
-  prp devserver send command.run 'argv=["go","version"]'`,
-	operand: operand{words: func() []string { return []string{"worker", "send"} }},
+  prp devserver send command.run 'argv=["go","version"]'
+  prp devserver taskrun -- --agent claude
+  prp devserver submit 'Say hello.'`,
+	operand: operand{words: func() []string { return []string{"worker", "send", "taskrun", "submit"} }},
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &devserverOptions{}
 		fs.StringVar(&o.dir, "dir", "", "keep token and address in this `directory`")
@@ -67,7 +79,12 @@ wrong command line.
 		fs.Var(&o.misbehave, "misbehave", "err as this `rule` says; may be repeated")
 		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with send, wait so `long` for a server and a worker")
 		fs.IntVar(&o.timeoutMS, "timeout-ms", 0, "with send, the `number` of milliseconds that the command may take")
-		fs.BoolVar(&o.json, "json", false, "with send, print every frame as it is")
+		fs.BoolVar(&o.json, "json", false, "with send and submit, print every line as it is")
+		fs.BoolVar(&o.submit.noDispatch, "no-dispatch", false, "with taskrun, print how a worker is started instead")
+		fs.StringVar(&o.submit.instructions, "instructions", "", "with submit, the instructions of the agent are this `text`")
+		fs.Var(&o.submit.secretEnv, "secret-env", "with submit, give the task the environment variable `name` as a secret; may be repeated")
+		fs.StringVar(&o.submit.networkTier, "network-tier", "", "with submit, the `tier` of the network: none, registries, open")
+		fs.StringVar(&o.submit.filesTier, "filesystem-tier", "", "with submit, the `tier` of the files: workspace, workspace_plus_shared_read,\nworkspace_plus_external_write")
 		return o.run
 	},
 }
@@ -79,6 +96,7 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 			return fail(s, "devserver", misuse("expected --dir, since there is no place for it: %s", err))
 		}
 		o.dir = filepath.Join(base, "prp", "devserver")
+		o.usualDir = o.dir
 	}
 	switch {
 	case len(args) == 1 && args[0] == "worker":
@@ -87,8 +105,14 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 		return o.send(s, args[1], args[2:])
 	case len(args) > 0 && args[0] == "send":
 		return fail(s, "devserver", misuse("expected a tool after send, got none"))
+	case len(args) > 0 && args[0] == "taskrun":
+		return o.serveTaskRuns(s, args[1:])
+	case len(args) == 2 && args[0] == "submit" && args[1] != "":
+		return o.submitTask(s, args[1])
+	case len(args) > 0 && args[0] == "submit":
+		return fail(s, "devserver", misuse("expected the text of a task after submit, got %q", args[1:]))
 	}
-	return fail(s, "devserver", misuse("expected worker or send, got %q", args))
+	return fail(s, "devserver", misuse("expected worker, send, taskrun or submit, got %q", args))
 }
 
 func (o *devserverOptions) serve(s *streams) int {

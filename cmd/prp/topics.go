@@ -60,6 +60,10 @@ Read by prp:
   NO_COLOR     not empty: no colours, also on a terminal
   TERM         dumb: no colours, and a shell without a line editor
   PATH         where a harness or a runner is looked up that is a bare name
+  PRP_RUN_TOKEN
+               the token of a task run, for prp taskrun; it is passed on to nobody
+  AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
+               the keys of a bucket, for prp taskrun --checkpoints s3://...; the same
 
 Passed on to the runner, and nothing else but what --env-allow names:
 

@@ -219,6 +219,9 @@ func (s *Stream) Add(piece []byte) []byte {
 	return out
 }
 
+// Held is how many bytes are held back: they may be the beginning of a secret.
+func (s *Stream) Held() int { return len(s.held) }
+
 // End returns what was held back.
 func (s *Stream) End() []byte {
 	out := s.m.Mask(s.held)

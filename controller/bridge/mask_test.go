@@ -75,3 +75,44 @@ func TestMaskNothing(t *testing.T) {
 		t.Error("a masker without secrets changes text")
 	}
 }
+
+// TestMaskJSON: secrets go out of strings and names; numbers and the structure
+// stay.
+func TestMaskJSON(t *testing.T) {
+	m := NewMasker([]string{"secret-value", "12345678"})
+	got := m.JSON([]byte(`{"secret-value":["a secret-value",12345678901234567890],"b":{"c":null,"d":true}}`))
+	if want := `{"[masked]":["a [masked]",12345678901234567890],"b":{"c":null,"d":true}}`; string(got) != want {
+		t.Errorf("masked to %s, want %s", got, want)
+	}
+	if raw := []byte(`{ "a" : 1 }`); string(m.JSON(raw)) != string(raw) {
+		t.Error("a value without a secret was changed")
+	}
+}
+
+// TestMaskJSONEscapes: a secret is found however its characters are escaped, and
+// escapes without one stay as they are.
+func TestMaskJSONEscapes(t *testing.T) {
+	m := NewMasker([]string{"secret-value"})
+	if got := string(m.JSON([]byte(`["\u0073ecret-\u0076alue"]`))); got != `["[masked]"]` {
+		t.Errorf("masked to %s", got)
+	}
+	if raw := `{"b":"\u0061\n", "a":"\/"}`; string(m.JSON([]byte(raw))) != raw {
+		t.Error("a value without a secret was changed")
+	}
+}
+
+// TestHeld: what may be the beginning of a secret is held back, and no more.
+func TestHeld(t *testing.T) {
+	s := NewMasker([]string{"secret-value"}).Stream()
+	for _, tt := range []struct {
+		add, want string
+		held      int
+	}{{"a sec", "a ", 3}, {"ret-", "", 7}, {"valuable", "secret-valuable", 0}, {"s", "", 1}} {
+		if got := string(s.Add([]byte(tt.add))); got != tt.want || s.Held() != tt.held {
+			t.Errorf("after %q: %q, %d held", tt.add, got, s.Held())
+		}
+	}
+	if got := string(s.End()); got != "s" || s.Held() != 0 {
+		t.Errorf("the end is %q, %d held", got, s.Held())
+	}
+}

@@ -164,8 +164,8 @@ func Save(ctx context.Context, store PayloadStore, dir, scratch string) (Payload
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Payload{}, err
 	}
-	// Hidden from the store: it could close the file.
-	return p, store.Put(ctx, p.Key(), p.SizeBytes, struct{ io.Reader }{f})
+	// Closing is hidden from the store; it may read the bytes again.
+	return p, store.Put(ctx, p.Key(), p.SizeBytes, struct{ io.ReadSeeker }{f})
 }
 
 // Load restores a folder from the payload that a store has under its

@@ -8,11 +8,13 @@
 //
 // # Duties of the caller
 //
-// The handler is served on loopback. [Worker.Close] ends its connections.
+// The handler is served on loopback. [Worker.Close] and [TaskRuns.Close] end
+// their connections.
 //
 // # Invariants
 //
 // Every frame that came is kept in order ([Worker.Frames]); [Worker.Delivered]
 // has each numbered frame once, in the order of the numbers, as a server that
-// keeps a cursor sees them. All methods are safe for use by many goroutines.
+// keeps a cursor sees them. Every call for a task run is kept in order as well
+// ([TaskRunState.Calls]), and its first terminal report wins. All methods are safe for use by many goroutines.
 package devserver

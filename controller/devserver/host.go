@@ -73,6 +73,9 @@ func (h *Host) write() error {
 // Address is host:port.
 func (h *Host) Address() string { return h.listener.Addr().String() }
 
+// Token is the token that Listen made.
+func (h *Host) Token() string { return h.token }
+
 // TokenFile is the file that has the token.
 func (h *Host) TokenFile() string { return filepath.Join(h.dir, tokenFile) }
 
@@ -80,10 +83,16 @@ func (h *Host) TokenFile() string { return filepath.Join(h.dir, tokenFile) }
 func (h *Host) Serve(ctx context.Context, cfg WorkerConfig) error {
 	cfg.Token = h.token
 	w := NewWorker(cfg)
-	defer w.Close()
-	server := &http.Server{Handler: w, ReadHeaderTimeout: headerWait}
+	return h.ServeHandler(ctx, w, w.Close)
+}
+
+// ServeHandler serves a handler until ctx ends, and then calls end, which ends
+// what the handler still does.
+func (h *Host) ServeHandler(ctx context.Context, handler http.Handler, end func()) error {
+	defer end()
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerWait}
 	stop := context.AfterFunc(ctx, func() {
-		w.Close()
+		end()
 		server.Close()
 	})
 	defer stop()
@@ -100,9 +109,14 @@ var errNotYet = errors.New("nothing was sent")
 // what it answers: a frame a line, up to the result. It waits so long for a
 // server and a worker. The caller closes the answer.
 func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (io.ReadCloser, error) {
+	return PostTo(ctx, dir, SendPath, command, wait)
+}
+
+// PostTo is [Post] for another path of the server.
+func PostTo(ctx context.Context, dir, path string, command []byte, wait time.Duration) (io.ReadCloser, error) {
 	deadline := time.Now().Add(wait)
 	for {
-		answer, err := try(ctx, dir, command)
+		answer, err := try(ctx, dir, path, command)
 		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
 			return answer, err
 		}
@@ -114,13 +128,13 @@ func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (
 	}
 }
 
-func try(ctx context.Context, dir string, command []byte) (io.ReadCloser, error) {
+func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, error) {
 	token, err := bridge.ReadSecret(filepath.Join(dir, tokenFile))
 	address, err2 := bridge.ReadSecret(filepath.Join(dir, addressFile))
 	if err := errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("no server has used %q; %w", dir, errNotYet)
 	}
-	url, err := bridge.CheckURL("http://"+address+SendPath, false)
+	url, err := bridge.CheckURL("http://"+address+path, false)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,19 @@ const (
 	OnFrame    = "frame"   // any that comes, before it is known what it is
 )
 
+// Kinds of calls to the server of task runs that a rule can mean.
+const (
+	OnFetch   = "fetch"
+	OnClaim   = "claim"
+	OnEnd     = "end" // a terminal report
+	OnStream  = "stream"
+	OnSecrets = "secrets"
+	OnPlugin  = "plugin"
+	OnBase    = "base"
+	OnRestore = "restore"
+	OnSeed    = "seed"
+)
+
 // What a rule can do.
 const (
 	// Drop ends the connection instead of handling the frame.
@@ -37,8 +50,8 @@ const (
 	Late = "late"
 )
 
-// deeds says what can be done at each kind of frame.
-var deeds = map[string][]string{
+// workerDeeds says what can be done at each kind of frame of a worker.
+var workerDeeds = map[string][]string{
 	OnConnect:  {Drop, Late},
 	OnHello:    {Drop, DropAfter, Hang, Mute, Late},
 	OnResult:   {Drop, DropAfter, Hang, Mute, Late},
@@ -46,6 +59,16 @@ var deeds = map[string][]string{
 	OnCommand:  {Drop, DropAfter, Cut, Mute, Twice, Late},
 	OnFrame:    {Cut},
 }
+
+// taskRunDeeds says what can be done at each kind of call about a task run,
+// beside an HTTP status.
+var taskRunDeeds = func() map[string][]string {
+	deeds := map[string][]string{}
+	for _, kind := range []string{OnFetch, OnClaim, OnEnd, OnStream, OnSecrets, OnPlugin, OnBase, OnRestore, OnSeed} {
+		deeds[kind] = []string{Drop, DropAfter, Hang, Late}
+	}
+	return deeds
+}()
 
 // lateBy is how late [Late] is.
 const lateBy = 100 * time.Millisecond
@@ -58,21 +81,45 @@ type Rule struct {
 	Do  string
 }
 
-// Kinds lists the kinds of frames that a rule can mean, and Deeds what can be
-// done at one of them.
-func Kinds() []string { return slices.Sorted(maps.Keys(deeds)) }
+// Kinds lists the kinds of a worker's frames that a rule can mean, and [Deeds]
+// what can be done at one of them.
+func Kinds() []string { return slices.Sorted(maps.Keys(workerDeeds)) }
 
-// Deeds lists what can be done at a kind of frame.
-func Deeds(kind string) []string { return slices.Clone(deeds[kind]) }
+// Deeds lists what can be done at a kind of a worker's frames.
+func Deeds(kind string) []string { return slices.Clone(workerDeeds[kind]) }
 
-// ParseRule reads a rule as KIND:N:WHAT.
+// ParseRule reads a rule of the worker's server as KIND:N:WHAT.
 func ParseRule(text string) (Rule, error) {
+	return parseRule(text, workerDeeds, "", func(string) bool { return false })
+}
+
+// ParseTaskRunRule reads a rule of the server of task runs as KIND:N:WHAT; WHAT
+// can also be an HTTP status from 400 to 599, which is answered.
+func ParseTaskRunRule(text string) (Rule, error) {
+	return parseRule(text, taskRunDeeds, "STATUS", func(do string) bool { return statusRule(do) > 0 })
+}
+
+// statusRule is the HTTP status that a rule answers; 0 where it does not.
+func statusRule(do string) int {
+	if n, err := strconv.Atoi(do); err == nil && n >= 400 && n <= 599 {
+		return n
+	}
+	return 0
+}
+
+// parseRule reads a rule of one server. numbered tells a deed with a number of
+// its own, which more names for a person.
+func parseRule(text string, deeds map[string][]string, more string, numbered func(do string) bool) (Rule, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 || deeds[parts[0]] == nil {
-		return Rule{}, fmt.Errorf("expected KIND:N:WHAT with a kind of %s, got %q", strings.Join(Kinds(), ", "), text)
+		return Rule{}, fmt.Errorf("expected KIND:N:WHAT with a kind of %s, got %q", strings.Join(slices.Sorted(maps.Keys(deeds)), ", "), text)
 	}
-	if !slices.Contains(deeds[parts[0]], parts[2]) {
-		return Rule{}, fmt.Errorf("expected KIND:N:WHAT with one of %s for %s, got %q", strings.Join(deeds[parts[0]], ", "), parts[0], text)
+	can := deeds[parts[0]]
+	if !slices.Contains(can, parts[2]) && !numbered(parts[2]) {
+		if more != "" {
+			can = append(slices.Clone(can), more)
+		}
+		return Rule{}, fmt.Errorf("expected KIND:N:WHAT with one of %s for %s, got %q", strings.Join(can, ", "), parts[0], text)
 	}
 	n, err := strconv.Atoi(parts[1])
 	if err != nil || n < 0 {

@@ -20,6 +20,7 @@ import (
 
 	"prp/controller/artifact"
 	"prp/controller/bridge"
+	"prp/controller/checkpoint"
 	"prp/controller/s3"
 )
 
@@ -112,6 +113,7 @@ func TestGateway(t *testing.T) {
 	t.Run("strangers", func(t *testing.T) { strangers(t, endpoint) })
 	t.Run("tampered", func(t *testing.T) { tampered(t, endpoint) })
 	t.Run("torn", func(t *testing.T) { torn(t, store) })
+	t.Run("checkpoints", func(t *testing.T) { checkpoints(t, store) })
 	t.Run("artifacts", func(t *testing.T) { artifacts(t, store) })
 	t.Run("bad URLs", func(t *testing.T) { badURLs(t, endpoint) })
 }
@@ -164,6 +166,24 @@ func objects(t *testing.T, store *s3.Store) {
 	}
 	if _, err := store.Stat(ctx, "missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("stat of a missing key: got %v", err)
+	}
+}
+
+// checkpoints: a workspace goes into the bucket and comes back.
+func checkpoints(t *testing.T, store *s3.Store) {
+	workspace, back := t.TempDir(), filepath.Join(t.TempDir(), "back")
+	if err := os.WriteFile(filepath.Join(workspace, "notes"), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	payload, err := checkpoint.Save(t.Context(), store, workspace, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkpoint.Load(t.Context(), store, payload, back); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(back, "notes")); err != nil || string(got) != "kept" {
+		t.Errorf("the restored file holds %q, %v", got, err)
 	}
 }
 

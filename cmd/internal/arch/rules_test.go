@@ -73,10 +73,21 @@ var rooms = map[string]room{
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
-	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
+	"controller/devserver": {own: []string{"controller/bridge", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
+	"controller/workerclient": {
+		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
+	},
+	"controller/taskrun": {own: []string{
+		"controller", "controller/bridge", "controller/checkpoint", "controller/plugin", "controller/sandbox",
+		"controller/workerclient", "controller/workerclient/coretask", "protocol", "protocol/journal",
+	}},
+	// The plain values that the client hands on, under the names of the product.
+	"controller/workerclient/coretask":   {},
+	"controller/workerclient/coreplugin": {},
 	// The parts of a task run: they know no network and no process.
-	"controller/unpack":     {},
-	"controller/plugin":     {own: []string{"controller/unpack"}},
+	"controller/unpack": {},
+	"controller/plugin": {own: []string{"controller/unpack"}},
+	// Beside them, since it talks to a network.
 	"controller/checkpoint": {own: []string{"controller/unpack"}, third: []string{zstd}},
 	"controller/sandbox":    {third: []string{landlock, xsys}},
 

@@ -9,7 +9,8 @@
 //	session.open            session/new, or session/resume or session/load where
 //	                        the payload names an agentSessionId; authenticate
 //	                        only where the agent asks for it (-32000)
-//	turn.start              session/prompt; its answer ends the turn
+//	turn.start              session/prompt, a member instructions as a block of its
+//	                        own before the text; its answer ends the turn
 //	request.resolve         the answer to session/request_permission, or to
 //	                        elicitation/create for text
 //	turn.interrupt, .stop   session/cancel; pending requests are answered with

@@ -49,10 +49,16 @@ func (s *State) startTurn(c protocol.HarnessCommand) {
 		s.diagnose("command_ignored", string(c.Type), "a turn is active", nil)
 		return
 	}
-	prompt := members().text("type", "text").own("text", payload["text"]).done()
+	// The protocol has no place for instructions of a system, so that they stand
+	// before the text.
+	blocks := [][]byte{}
+	if payload["instructions"].text() != "" {
+		blocks = append(blocks, members().text("type", "text").own("text", payload["instructions"]).done())
+	}
+	blocks = append(blocks, members().text("type", "text").own("text", payload["text"]).done())
 	s.turn = &turn{id: id}
 	s.turn.call = s.call(callPrompt, "session/prompt",
-		members().text("sessionId", s.sessionID).own("prompt", array([][]byte{prompt})).done())
+		members().text("sessionId", s.sessionID).own("prompt", array(blocks)).done())
 	s.event(protocol.EventTurnStarted, id, "", members())
 	if s.cfg.TurnTimeout > 0 {
 		s.setTimer(TimerTurn, s.cfg.TurnTimeout)

@@ -322,3 +322,19 @@ func TestPiecesAndPayloads(t *testing.T) {
 		t.Errorf("a piece has up to %d bytes in JSON", 6*text.MaxPiece)
 	}
 }
+
+// TestInstructions: they stand before the text, as a block of their own.
+func TestInstructions(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"turnId":"t","text":"do it"}`:                            `"prompt":[{"type":"text","text":"do it"}]`,
+		`{"turnId":"t","text":"do it","instructions":""}`:          `"prompt":[{"type":"text","text":"do it"}]`,
+		`{"turnId":"t","text":"do it","instructions":"be \"it\""}`: `"prompt":[{"type":"text","text":"be \"it\""},{"type":"text","text":"do it"}]`,
+	} {
+		k := newTalk(t, Config{})
+		k.open()
+		k.runner(protocol.TurnStart, payload)
+		if got := string(k.written[len(k.written)-1]); !strings.Contains(got, want) {
+			t.Errorf("%s: the agent gets %s", payload, got)
+		}
+	}
+}

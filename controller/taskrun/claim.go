@@ -1,0 +1,116 @@
+package taskrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"prp/controller/workerclient"
+	"prp/controller/workerclient/coretask"
+)
+
+// decision is what the fetch and the claim say of a run.
+type decision uint8
+
+const (
+	// notOurs is a run that somebody else works on, or that has ended.
+	notOurs decision = iota
+	// ours is a run that this process has claimed.
+	ours
+	// ended is a run that is to be reported without a start.
+	ended
+)
+
+// claim fetches the run and claims it. Where no answer comes it tries again; a
+// claim whose answer was lost is looked up (row 6).
+func (w *worker) claim(ctx context.Context) (*workerclient.WorkerTaskRun, decision, error) {
+	began := time.Now()
+	pause := w.cfg.Times.FetchFirst
+	sent := false
+	for {
+		b, what, err := w.tryClaim(ctx, &sent)
+		if err == nil || !workerclient.Temporary(err) && !errors.Is(err, errUnclear) {
+			return b, what, err
+		}
+		if ctx.Err() != nil {
+			return nil, notOurs, fmt.Errorf("told to end before the run was claimed: %w", err)
+		}
+		wait := max(pause, retryAfter(err))
+		if time.Since(began)+wait > w.cfg.Times.FetchAll {
+			return nil, notOurs, fmt.Errorf("the run could not be fetched and claimed within %s: %w", w.cfg.Times.FetchAll, err)
+		}
+		w.say("%s; trying again in %s", err, wait)
+		if !sleep(ctx, wait) {
+			return nil, notOurs, fmt.Errorf("told to end before the run was claimed: %w", err)
+		}
+		pause = min(2*pause, w.cfg.Times.FetchMost)
+	}
+}
+
+// errUnclear is a claim of which only another fetch tells what became.
+var errUnclear = errors.New("the claim was refused after one whose answer was lost")
+
+// tryClaim fetches and claims once. sent tells that a claim got no answer.
+func (w *worker) tryClaim(ctx context.Context, sent *bool) (*workerclient.WorkerTaskRun, decision, error) {
+	b, err := w.cfg.Updater.GetTaskRun(ctx, w.cfg.TaskRunID)
+	if err != nil {
+		return nil, notOurs, err
+	}
+	mine := *sent && b.Task.SessionID != nil && *b.Task.SessionID == w.session
+	switch {
+	case b.Run.Status == coretask.StatusRunning && mine:
+		return b, ours, nil
+	case b.Run.Status != coretask.StatusScheduled:
+		w.say("the run is %q, so it is not for this worker", b.Run.Status)
+		return b, notOurs, nil
+	case b.CancelRequested, b.PluginError != "":
+		return b, ended, nil
+	}
+	now := time.Now().UTC()
+	// What the server does with a claim is not undone by a signal: its answer
+	// is waited for.
+	err = w.cfg.Updater.PatchTaskRun(context.WithoutCancel(ctx), w.cfg.TaskRunID, workerclient.PatchTaskRunRequest{
+		Status: coretask.StatusRunning, SessionID: &w.session, StartedAt: &now,
+	})
+	switch {
+	case err == nil:
+		return b, ours, nil
+	case statusOf(err) == http.StatusConflict && *sent:
+		return nil, notOurs, errUnclear
+	case statusOf(err) == http.StatusConflict:
+		w.say("another worker has claimed the run")
+		return b, notOurs, nil
+	}
+	*sent = *sent || workerclient.Temporary(err)
+	return nil, notOurs, err
+}
+
+// statusOf is the HTTP status in an error; 0 where there was no answer.
+func statusOf(err error) int {
+	if e := new(workerclient.StatusError); errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// retryAfter is how long the server asks to wait.
+func retryAfter(err error) time.Duration {
+	if e := new(workerclient.StatusError); errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// sleep waits; false is the end of ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,87 @@
+//go:build unix
+
+package taskrun
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"prp/controller"
+	"prp/controller/devserver"
+)
+
+// process is prp taskrun as a process of its own, which works on the run.
+func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
+	b.t.Helper()
+	dir, err := programs()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.offered()
+	cmd := exec.CommandContext(b.ctx, filepath.Join(dir, "prp"), "taskrun", "--task-run-id", b.id, "--url", b.http.URL,
+		"--dir", b.cfg.Dir, "--workspace", b.cfg.Workspace, "--allow-unsandboxed", "--env-allow", "PRP_RUN_TOKEN", "--harness", quote(b.cfg.Harness))
+	cmd.Env = append(controller.SmallEnv(), "PRP_RUN_TOKEN="+b.token)
+	said := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = said, said
+	return cmd, said
+}
+
+// TestSIGTERM: the run ends as a whole, the report is FAILED, and the exit status
+// 0 since the end was reported. The harness never has the token (remote.md rule
+// 6).
+func TestSIGTERM(t *testing.T) {
+	b := newBench(t)
+	b.shell()
+	b.cfg.Harness[2] = "env > env; " + b.cfg.Harness[2]
+	cmd, said := b.process()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.running()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, said)
+	}
+	if st := b.state(); st.Status != "FAILED" || text(st.End.ErrorMessage) != textSignalled {
+		t.Errorf("%s: %s", st.Status, text(st.End.ErrorMessage))
+	}
+	if env := b.read("env"); !strings.Contains(env, "PATH=") || strings.Contains(env, b.token) {
+		t.Errorf("the environment of the harness is %s", env)
+	}
+	b.gone()
+	b.clean()
+}
+
+// TestSIGKILL: a worker that is killed leaves no process, and the next one leaves
+// its run alone: nobody knows how it ended (remote.md rule 4).
+func TestSIGKILL(t *testing.T) {
+	b := newBench(t)
+	b.shell()
+	cmd, _ := b.process()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.running()
+	_ = cmd.Process.Kill() // it lives
+	_ = cmd.Wait()         // it was killed
+	for b.lives() {
+		if b.ctx.Err() != nil {
+			t.Fatal("the child of the harness lives")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	again, said := b.process()
+	if err := again.Run(); err != nil {
+		t.Errorf("the next one ended with %v: %s", err, said)
+	}
+	if st := b.state(); st.Status != "RUNNING" || st.Count(devserver.OnClaim) != 1 || st.Count(devserver.OnEnd) != 0 {
+		t.Errorf("%s after %d claims and %d ends", st.Status, st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
+	}
+}

@@ -1,0 +1,92 @@
+package workerclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxErrorBody bounds what is read of the body of an error, in bytes
+// (workerclient.md, wire).
+const maxErrorBody = 4096
+
+// StatusError is an answer that is no success.
+type StatusError struct {
+	// Operation is the call in words, such as "claim the run".
+	Operation string
+	// Status is the HTTP status.
+	Status int
+	// Message is what the server says, empty where it says nothing.
+	Message string
+	// RetryAfter is how long the server asks to wait; 0 where it does not.
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("%s: the server answered with status %d", e.Operation, e.Status)
+	if e.Message != "" {
+		text += fmt.Sprintf(": %q", e.Message)
+	}
+	return text
+}
+
+// statusOf is the HTTP status in an error; 0 where there was no answer.
+func statusOf(err error) int {
+	var e *StatusError
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// Temporary reports whether the same call may succeed later: no answer at all,
+// 429, or 5xx (workerclient.md row 5). The end of the caller's own context is
+// not for this function: the caller knows of it.
+func Temporary(err error) bool {
+	if err == nil {
+		return false
+	}
+	status := statusOf(err)
+	if status == 0 {
+		return !errors.Is(err, errRefused)
+	}
+	return status == http.StatusTooManyRequests || status >= 500
+}
+
+// newStatusError reads the answer as far as it is bounded.
+func newStatusError(operation string, r *http.Response) *StatusError {
+	e := &StatusError{Operation: operation, Status: r.StatusCode, RetryAfter: retryAfter(r.Header.Get("Retry-After"), time.Now())}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody)) // what came is shown
+	var said struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+	}
+	if json.Unmarshal(body, &said) != nil {
+		// A proxy in between answers with a page or a line.
+		if line := strings.TrimSpace(string(body)); strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") {
+			e.Message = line
+		}
+		return e
+	}
+	if json.Unmarshal(said.Error, &e.Message) != nil || e.Message == "" {
+		e.Message = said.Message
+	}
+	return e
+}
+
+// retryAfter reads a Retry-After: seconds, or a time.
+func retryAfter(text string, now time.Time) time.Duration {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
