@@ -75,3 +75,16 @@ func TestMaskNothing(t *testing.T) {
 		t.Error("a masker without secrets changes text")
 	}
 }
+
+// TestMaskJSON: secrets go out of strings and names; numbers and the structure
+// stay.
+func TestMaskJSON(t *testing.T) {
+	m := NewMasker([]string{"secret-value", "12345678"})
+	got := m.JSON([]byte(`{"secret-value":["a secret-value",12345678901234567890],"b":{"c":null,"d":true}}`))
+	if want := `{"[masked]":["a [masked]",12345678901234567890],"b":{"c":null,"d":true}}`; string(got) != want {
+		t.Errorf("masked to %s, want %s", got, want)
+	}
+	if raw := []byte(`{ "a" : 1 }`); string(m.JSON(raw)) != string(raw) {
+		t.Error("a value without a secret was changed")
+	}
+}

@@ -213,8 +213,5 @@ func maskedJSON(v any, mask *bridge.Masker) json.RawMessage {
 	if err != nil {
 		raw, _ = json.Marshal(fmt.Sprintf("not encoded: %s", err))
 	}
-	if !mask.Any() || string(mask.Mask(raw)) == string(raw) {
-		return raw
-	}
-	return maskStrings(raw, mask)
+	return mask.JSON(raw)
 }
