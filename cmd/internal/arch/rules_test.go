@@ -62,6 +62,10 @@ var rooms = map[string]room{
 		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
 	},
+	"controller/connector": {
+		own:   []string{"controller", "controller/artifact", "controller/bridge", "controller/identity", "protocol", "protocol/journal"},
+		third: []string{websocket, shellwords},
+	},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
 	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
