@@ -20,7 +20,9 @@ type completion struct {
 	Error    *endError       `json:"error,omitempty"`
 	// Reason is the runner's reason for the end, Disposition what the harness
 	// says about its work: three facts, none replaces another (prp.md section 5).
-	Reason      protocol.Reason      `json:"reason,omitempty"`
+	Reason protocol.Reason `json:"reason,omitempty"`
+	// Cause is why the connector has ended the run, where it was the connector.
+	Cause       string               `json:"cause,omitempty"`
 	Disposition protocol.Disposition `json:"disposition,omitempty"`
 	NewRunID    string               `json:"new_run_id,omitempty"`
 	SourceEvent protocol.EventType   `json:"source_event,omitempty"`
@@ -69,7 +71,7 @@ func (t *translation) completed(e *protocol.Event) event {
 	if exit := term.Reconciliation.ProcessExit; exit != nil {
 		c.ExitCode, c.Signal = exit.ExitCode, exit.Signal
 	}
-	if c.Status != StatusSucceeded {
+	if c.Status == StatusFailed {
 		c.Error = &endError{
 			Code: CodeAdapter, Reason: string(c.Reason),
 			Message: fmt.Sprintf("the run ended as %s: %s", c.Status, c.Reason),
@@ -86,8 +88,7 @@ func (t *translation) complete(c completion, at string) event {
 		if c.Status != StatusUnknown {
 			c.Status = k.status
 		}
-		c.NewRunID = k.newRunID
-		c.Error = &endError{Code: k.code, Reason: k.reason, Message: k.message}
+		c.why(*k)
 	}
 	if c.Summary == "" && c.Error != nil {
 		c.Summary = c.Error.Message
@@ -103,6 +104,14 @@ func (t *translation) complete(c completion, at string) event {
 	return event{kind: kindCompletion, at: at, payload: p}
 }
 
+// why tells a cause of ours. A run that was cancelled as it should be is no error.
+func (c *completion) why(k cause) {
+	c.Cause, c.NewRunID, c.Error = k.reason, k.newRunID, nil
+	if c.Status != StatusCancelled {
+		c.Error = &endError{Code: k.code, Reason: k.reason, Message: k.message}
+	}
+}
+
 // lost is the completion of a run whose end nobody has seen (remote.md rule 4).
 func (t *translation) lost(at, why string) event {
 	return t.complete(completion{Status: StatusUnknown, Error: &endError{
@@ -112,7 +121,9 @@ func (t *translation) lost(at, why string) event {
 
 // unstarted is the completion of a run that came to no start.
 func (t *translation) unstarted(at string, k cause) event {
-	return t.complete(completion{Status: k.status, Error: &endError{Code: k.code, Reason: k.reason, Message: k.message}}, at)
+	c := completion{Status: k.status}
+	c.why(k)
+	return t.complete(c, at)
 }
 
 // warning is an event of the connector itself.

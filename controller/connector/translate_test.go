@@ -173,6 +173,12 @@ func TestCauses(t *testing.T) {
 			t.Errorf("%s became %s", c.state, marshal(p))
 		}
 	}
+	handed := newTranslation(bridge.NewMasker(nil))
+	handed.cause = &cause{status: StatusCancelled, reason: reasonHandedOff, newRunID: "r2"}
+	p := handed.apply(said(1, protocol.EventRunTerminal, "", `{"runTerminalState":"cancelled"}`))[0].payload
+	if unquoted(p["status"]) != "cancelled" || unquoted(p["cause"]) != reasonHandedOff || unquoted(p["new_run_id"]) != "r2" || p["error"] != nil {
+		t.Errorf("a run that was handed off is %s", marshal(p))
+	}
 	tr := newTranslation(bridge.NewMasker(nil))
 	if p := tr.lost("now", "the runner died").payload; unquoted(p["status"]) != "unknown" || !strings.Contains(string(p["error"]), reasonUnknown) {
 		t.Errorf("an end that nobody saw is %s", marshal(p))

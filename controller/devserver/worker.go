@@ -70,10 +70,10 @@ const onGap = "gap"
 
 // Worker is a server for one worker.
 type Worker struct {
-	cfg WorkerConfig
+	cfg   WorkerConfig
+	rules *ruleBook
 
 	mu          sync.Mutex
-	counts      map[string]int
 	connections int
 	current     *websocket.Conn
 	frames      []Frame
@@ -89,7 +89,7 @@ func NewWorker(cfg WorkerConfig) *Worker {
 	if cfg.Ack == "" {
 		cfg.Ack = AckSeq
 	}
-	w := &Worker{cfg: cfg, counts: map[string]int{}, changed: make(chan struct{})}
+	w := &Worker{cfg: cfg, rules: newRuleBook(cfg.Rules), changed: make(chan struct{})}
 	w.closed, w.close = context.WithCancel(context.Background())
 	return w
 }
@@ -115,7 +115,7 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (w *Worker) accept(rw http.ResponseWriter, r *http.Request) {
-	if do := w.rule(OnConnect); do == Drop {
+	if do := w.rules.next(OnConnect); do == Drop {
 		http.Error(rw, "as ordered", http.StatusServiceUnavailable)
 		return
 	}
@@ -148,7 +148,7 @@ func (w *Worker) serve(ws *websocket.Conn, number int) error {
 		}
 		f := parseFrame(raw)
 		f.Connection = number
-		do := w.rule(f.Kind)
+		do := w.rules.next(f.Kind)
 		switch do {
 		case Drop:
 			return errOrdered
@@ -156,7 +156,7 @@ func (w *Worker) serve(ws *websocket.Conn, number int) error {
 			<-w.closed.Done()
 			return errOrdered
 		case Late:
-			if err := w.wait(lateBy); err != nil {
+			if err := sleep(w.closed, lateBy); err != nil {
 				return err
 			}
 		}
@@ -170,29 +170,6 @@ func (w *Worker) serve(ws *websocket.Conn, number int) error {
 			return errOrdered
 		}
 	}
-}
-
-func (w *Worker) wait(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-w.closed.Done():
-		return w.closed.Err()
-	}
-}
-
-// rule counts a frame and finds what is to be done.
-func (w *Worker) rule(kind string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts[kind]++
-	i := slices.IndexFunc(w.cfg.Rules, func(r Rule) bool { return r.On == kind && (r.Nth == 0 || r.Nth == w.counts[kind]) })
-	if i < 0 {
-		return ""
-	}
-	return w.cfg.Rules[i].Do
 }
 
 func parseFrame(raw []byte) Frame {
@@ -319,14 +296,14 @@ func (w *Worker) Send(ctx context.Context, frame []byte) error {
 	if ws == nil {
 		return errors.New("the worker has just left")
 	}
-	switch w.rule(OnCommand) {
+	switch w.rules.next(OnCommand) {
 	case Drop:
 		ws.CloseNow()
 		return nil
 	case Mute:
 		return nil
 	case Late:
-		if err := w.wait(lateBy); err != nil {
+		if err := sleep(w.closed, lateBy); err != nil {
 			return err
 		}
 	case Twice:
