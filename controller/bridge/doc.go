@@ -10,6 +10,7 @@
 //     gives them again until they are acknowledged (rules 1 and 10).
 //   - [Store] remembers commands by id and content digest with their result
 //     (rules 3 and 4).
+//   - [WithStall] ends a transfer that moves nothing (rule 2).
 //   - [Masker] hides secret values in text, also in a stream (rule 7).
 //
 // # Duties of the caller

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"prp/controller/artifact"
 	"prp/controller/bridge"
 )
 
@@ -96,13 +98,14 @@ type Config struct {
 	// fallback as well, at PollURL; empty is none.
 	Link    bridge.LinkConfig
 	PollURL string
-	// Expiry is when the token that Link.Token gives now ends; zero or nil is
-	// never. A session whose token is about to end begins anew as soon as there
-	// is one that ends later (row 18).
-	Expiry func() time.Time
+	// Renewed blocks until there is another token than the one in use, and the
+	// session has to be made anew (row 18); nil is a token that stays.
+	Renewed func(context.Context) error
 	// Runner is the command line of a runner, Env its environment.
 	Runner []string
 	Env    []string
+	// Artifacts moves the bytes of artifacts; nil: there are none.
+	Artifacts *artifact.Client
 	// Secrets are values that are masked in everything that is sent or kept.
 	Secrets []string
 	// Figures tells what the process uses: per cent of one CPU and megabytes.

@@ -48,13 +48,13 @@ type Connector struct {
 	// What follows belongs to the loop.
 	mode     Mode
 	draining bool
-	room    int // runs at once, as the server set it
-	runs    map[string]*run
-	queue   []*run
-	running int
-	fatal   error
-	refused error
-	ended   time.Time // when the last run ended
+	room     int // runs at once, as the server set it
+	runs     map[string]*run
+	queue    []*run
+	running  int
+	fatal    error
+	refused  error
+	ended    time.Time // when the last run ended
 }
 
 // State is what a person wants to know of a connector.

@@ -65,7 +65,7 @@ func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{s.read, s.write, s.beat} {
+	for _, part := range []func(context.Context) error{s.read, s.write, s.beat, s.renew} {
 		parts.Go(func() { cancel(part(ctx)) })
 	}
 	for _, raw := range ack.PendingCommands {
@@ -313,6 +313,22 @@ func (s *session) beat(ctx context.Context) error {
 			return errNoHeartbeat
 		}
 	}
+}
+
+// renew ends a session whose token is about to end, where there is another one
+// (row 18). Without one the server decides.
+func (s *session) renew(ctx context.Context) error {
+	if s.c.cfg.Renewed != nil {
+		err := s.c.cfg.Renewed(ctx)
+		if err == nil {
+			return errRenew
+		}
+		if ctx.Err() == nil {
+			s.c.cfg.Report(s.c.mask.String(err.Error()))
+		}
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // hurry queues a frame before all others.

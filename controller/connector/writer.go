@@ -12,8 +12,6 @@ const (
 	// lookEvery is how often the writer looks for acknowledgements that do not
 	// come.
 	lookEvery = time.Second
-	// renewBefore is how long before its end a token is renewed.
-	renewBefore = time.Minute
 )
 
 // write sends what there is, in this order: urgent frames, answers and requests,
@@ -25,7 +23,6 @@ func (s *session) write(ctx context.Context) error {
 	s.setTargets()
 	look := time.NewTicker(min(lookEvery, s.c.cfg.Times.EventAck/4))
 	defer look.Stop()
-	expiry := s.c.expiry()
 	released := false
 	for {
 		b, err := s.collect()
@@ -44,7 +41,7 @@ func (s *session) write(ctx context.Context) error {
 		}
 		select { // also while there is always something to send
 		case <-look.C:
-			if err := s.look(expiry); err != nil {
+			if err := s.look(); err != nil {
 				return err
 			}
 		default:
@@ -59,7 +56,7 @@ func (s *session) write(ctx context.Context) error {
 				return err
 			}
 		case <-look.C:
-			if err := s.look(expiry); err != nil {
+			if err := s.look(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -202,9 +199,8 @@ func (s *session) atTargets() bool {
 	return true
 }
 
-// look ends a session whose server does not acknowledge (row 9), and one whose
-// token is about to end where there is a newer one (row 18).
-func (s *session) look(expiry time.Time) error {
+// look ends a session whose server does not acknowledge (row 9).
+func (s *session) look() error {
 	for sp, at := range s.cursors {
 		acked := sp.out.Acked()
 		switch {
@@ -220,16 +216,5 @@ func (s *session) look(expiry time.Time) error {
 		}
 		at.acked = acked
 	}
-	if !expiry.IsZero() && time.Until(expiry) < renewBefore && s.c.expiry().After(expiry) {
-		return errRenew
-	}
 	return nil
-}
-
-// expiry is when the token ends; zero is never.
-func (c *Connector) expiry() time.Time {
-	if c.cfg.Expiry == nil {
-		return time.Time{}
-	}
-	return c.cfg.Expiry()
 }

@@ -63,9 +63,16 @@ var rooms = map[string]room{
 		third: []string{shellwords},
 	},
 	"controller/connector": {
-		own:   []string{"controller", "controller/artifact", "controller/bridge", "controller/identity", "protocol", "protocol/journal"},
-		third: []string{websocket, shellwords},
+		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol", "protocol/journal"},
+		third: []string{websocket},
 	},
+	// Parts of the remote doors.
+	"controller/artifact":              {own: []string{"controller/bridge", "controller/s3"}},
+	"controller/s3":                    {own: []string{"controller/bridge"}},
+	"controller/metrics":               {own: []string{"controller/bridge"}},
+	"controller/identity":              {own: []string{"controller/bridge"}},
+	"controller/identity/authority":    {},
+	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
 	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
