@@ -180,17 +180,21 @@ func (r *run) sendFile(path string, request uploadRequest) error {
 			return err
 		}
 	}
-	f, err := root.Open(path) // what leads out of the folder is refused
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	// What leads out of the folder is refused. A FIFO would block in open.
+	info, err := root.Stat(path)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("expected a regular file, got %s", info.Mode().Type())
+	}
+	f, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return err
 	}
 	request.SizeBytes = info.Size()
 	request.Name = r.c.mask.String(request.Name)

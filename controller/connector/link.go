@@ -32,6 +32,7 @@ type session struct {
 	pipe   pipe
 	number int64
 	wakeup chan struct{} // as Connector.wake, for urgent frames
+	early  []inbound     // what came before the answer to register
 
 	// What follows belongs to the writer.
 	cursors map[*spool]*cursor
@@ -71,6 +72,9 @@ func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
 	for _, raw := range ack.PendingCommands {
 		s.deliver(ctx, decodeFrame(raw))
 	}
+	for _, in := range s.early {
+		s.deliver(ctx, in)
+	}
 	<-ctx.Done()
 	parts.Wait()
 	return context.Cause(ctx)
@@ -108,8 +112,9 @@ func (s *session) register(ctx context.Context) (*registerAck, error) {
 			return in.ack, nil
 		case in.kind == typeError && in.bad == nil:
 			return fail(fmt.Errorf("the server has answered register with %w", in.err))
+		case len(s.early) < maxHeld:
+			s.early = append(s.early, in)
 		}
-		// Nothing else has a meaning before the answer.
 	}
 }
 

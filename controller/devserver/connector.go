@@ -243,7 +243,21 @@ func (c *Connector) handle(p *peer, raw []byte) error {
 		p.quit(0)
 		return errOrdered
 	}
+	if f.Type == "register" && len(answers) > 0 && do != Mute {
+		c.enter(p)
+	}
 	return nil
+}
+
+// enter makes a session the current one, once it knows: the newest wins (row 3).
+func (c *Connector) enter(p *peer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.current; old != nil && old != p {
+		go old.quit(0)
+	}
+	c.current = p
+	c.notify()
 }
 
 type connectorError struct {

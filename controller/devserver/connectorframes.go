@@ -38,7 +38,7 @@ func (c *Connector) take(p *peer, f ConnectorFrame) []any {
 	return nil
 }
 
-// register makes a session the current one: the newest wins (row 3).
+// register tells a connector what is known of its runs.
 func (c *Connector) register(p *peer, f ConnectorFrame) []any {
 	var m struct {
 		ConnectorID string           `json:"connector_id"`
@@ -49,10 +49,6 @@ func (c *Connector) register(p *peer, f ConnectorFrame) []any {
 		go p.quit(websocket.StatusPolicyViolation)
 		return nil
 	}
-	if old := c.current; old != nil && old != p {
-		go old.quit(0)
-	}
-	c.current = p
 	acked := map[string]int64{}
 	for id, seq := range m.Resume {
 		r := c.run(id)
