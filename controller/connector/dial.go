@@ -156,18 +156,26 @@ func (c *Connector) halve() {
 
 // refuses tells whether a server does not want this connector (row 16).
 func refuses(err error) bool {
-	var upgrade *bridge.UpgradeError
-	if errors.As(err, &upgrade) {
-		return upgrade.Status == http.StatusUnauthorized || upgrade.Status == http.StatusForbidden
-	}
-	return websocket.CloseStatus(err) == websocket.StatusPolicyViolation
+	status := statusOfHTTP(err)
+	return status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		websocket.CloseStatus(err) == websocket.StatusPolicyViolation
 }
 
 // tooBig tells whether a server found a frame or a batch too big.
 func tooBig(err error) bool {
+	return statusOfHTTP(err) == http.StatusRequestEntityTooLarge ||
+		websocket.CloseStatus(err) == websocket.StatusMessageTooBig
+}
+
+// statusOfHTTP is the HTTP status in an error, 0 where there is none.
+func statusOfHTTP(err error) int {
 	var upgrade *bridge.UpgradeError
 	if errors.As(err, &upgrade) {
-		return upgrade.Status == http.StatusRequestEntityTooLarge
+		return upgrade.Status
 	}
-	return websocket.CloseStatus(err) == websocket.StatusMessageTooBig
+	var status statusError
+	if errors.As(err, &status) {
+		return int(status)
+	}
+	return 0
 }

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"prp/controller/bridge"
 )
 
 const (
@@ -166,6 +164,14 @@ func (p *poller) once(ctx context.Context, cursor int64) (downward, error) {
 	return d, err
 }
 
+// statusError is an HTTP status of the fallback other than 200.
+type statusError int
+
+// Error implements error.
+func (e statusError) Error() string {
+	return fmt.Sprintf("expected the HTTPS fallback to answer with status 200, got %d", int(e))
+}
+
 // do is one request with the connector's identity.
 func (p *poller) do(ctx context.Context, method, address string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
@@ -192,7 +198,7 @@ func (p *poller) do(ctx context.Context, method, address string, body []byte) ([
 	case err != nil:
 		return nil, err
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the HTTPS fallback: %w", &bridge.UpgradeError{Status: answer.StatusCode})
+		return nil, statusError(answer.StatusCode)
 	case len(raw) > maxPoll:
 		return nil, fmt.Errorf("expected at most %d bytes, got more", maxPoll)
 	}

@@ -5,6 +5,7 @@ package connector
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -145,29 +146,42 @@ func TestRefusals(t *testing.T) {
 // tools are those that are asked for, or all that are offered (row 8).
 func TestTurn(t *testing.T) {
 	w := settle(t, devserver.ConnectorConfig{})
-	file := filepath.Join(t.TempDir(), "turn")
-	w.place.Agents = nil
-	w.agent("asks", "happy-path", func(a *Agent) {
-		a.Harness = filepath.Join(w.place.Programs, "prp-harness") + " command --from-turn stdin -- sh -c 'cat > " + file + "'"
-		a.GoalTo = "stdin"
-	})
+	file := filepath.Join(t.TempDir(), "commands")
+	script := filepath.Join(t.TempDir(), "harness")
+	text := `#!/bin/sh
+echo '{"schema":"paperclip.harness.message.v1","messageSeq":1,"type":"ready","payload":{"version":"1"}}'
+while read -r line; do
+	printf '%s\n' "$line" >> ` + file + `
+	case "$line" in *turn.start*) exit 0;; esac
+done
+`
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("asks", "happy-path", func(a *Agent) { a.Harness, a.GoalTo, a.MaxTurns = script, "stdin", 60 })
 	w.start()
-	run := w.create("asks", `,"context_bundle":{"objective":"o","memory_keys":["k"]},"constraints":{"max_tokens":5,"tools":["file"]}`)
-	events, end := w.over(run)
-	if end["status"] != "succeeded" {
-		t.Fatalf("the completion is %v", end)
-	}
-	if !warned(events, "max_tokens_not_checked") {
-		t.Error("nobody was told that max_tokens was not checked")
-	}
-	var spool map[string]any
-	for _, ev := range events {
-		if unquoted(ev.Payload["source_event"]) == "turn.submitted" {
-			spool = object(t, marshal(ev.Payload))
+	turn := func(more string) map[string]any {
+		events, _ := w.over(w.create("asks", more))
+		if strings.Contains(more, "max_tokens") != warned(events, "max_tokens_not_checked") {
+			t.Errorf("with %q the events are %s", more, kinds(events))
 		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+		return object(t, []byte(lines[len(lines)-1]))["payload"].(map[string]any)
 	}
-	if spool["text"] != "the goal" {
-		t.Errorf("the turn is %v", spool)
+	got := turn(`,"context_bundle":{"objective":"o","memory_keys":["k"]},"constraints":{"max_tokens":5,"tools":["file"]}`)
+	k := got["constraints"].(map[string]any)
+	bundle := got["context_bundle"].(map[string]any)
+	if got["text"] != "the goal" || got["stdin"] != "the goal" || got["max_turns"] != 60.0 || k["max_tokens"] != 5.0 ||
+		fmt.Sprint(k["tools"]) != "[file]" || bundle["objective"] != "o" || fmt.Sprint(bundle["memory_keys"]) != "[k]" {
+		t.Errorf("the turn is %v", got)
+	}
+	got = turn("")
+	if k := got["constraints"].(map[string]any); fmt.Sprint(k["tools"]) != "[terminal file]" || got["context_bundle"] != nil {
+		t.Errorf("without constraints the turn is %v", got)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 var connectorKinds = []string{
 	"register", "heartbeat", "capabilities", "run_event", "run_accepted", "run_cancelled", "handoff",
 	"upload_artifact", "artifact_uploaded", "download_artifact", "approval_request", "error",
-	"create_run", "cancel_run", "put", "get", "messages",
+	"create_run", "cancel_run", "put", "get", "post", "poll",
 }
 
 // ConnectorConfig says how the server behaves. The zero value behaves well, but

@@ -30,7 +30,11 @@ var errEnded = errors.New("the session is over")
 
 // messages is the HTTPS fallback (row 17).
 func (c *Connector) messages(rw http.ResponseWriter, r *http.Request, id string) {
-	do := c.rules.next("messages")
+	kind := "poll"
+	if r.Method == http.MethodPost {
+		kind = "post"
+	}
+	do := c.rules.next(kind)
 	if status := numberOf(do, HTTP); status > 0 {
 		http.Error(rw, "as ordered", status)
 		return
