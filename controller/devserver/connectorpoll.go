@@ -23,10 +23,35 @@ type pollSession struct {
 	more    chan struct{}     // closed at the next frame
 	ended   bool
 	serving chan struct{} // of size one: one post at a time
+	polling int
+	absent  *time.Timer
 }
 
 // errEnded is a session that is over.
 var errEnded = errors.New("the session is over")
+
+// lease is how long a session without a poll is taken for one that is there.
+const lease = time.Second
+
+// polled takes note of a poll; the lock is held.
+func (s *pollSession) polled(c *Connector) {
+	if c.current == nil && s.peer.number > 0 {
+		c.current = s.peer // it is back
+	}
+	if s.absent != nil {
+		s.absent.Stop()
+	}
+	s.polling++
+}
+
+// waits begins the lease after a poll.
+func (s *pollSession) waits(c *Connector) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.polling--; s.polling == 0 {
+		s.absent = time.AfterFunc(lease, func() { c.gone(s.peer) })
+	}
+}
 
 // messages is the HTTPS fallback (row 17).
 func (c *Connector) messages(rw http.ResponseWriter, r *http.Request, id string) {
@@ -131,10 +156,19 @@ func (c *Connector) poll(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(wait*float64(time.Second)))
 	defer cancel()
+	c.mu.Lock()
+	s := c.polls[q.Get("session_id")]
+	if s == nil {
+		c.mu.Unlock()
+		http.Error(rw, errEnded.Error(), http.StatusGone)
+		return
+	}
+	s.polled(c)
+	c.mu.Unlock()
+	defer s.waits(c)
 	for {
 		c.mu.Lock()
-		s := c.polls[q.Get("session_id")]
-		if s == nil || s.ended || cursor < s.base || cursor > s.base+int64(len(s.down)) {
+		if s.ended || cursor < s.base || cursor > s.base+int64(len(s.down)) {
 			c.mu.Unlock()
 			http.Error(rw, errEnded.Error(), http.StatusGone)
 			return
