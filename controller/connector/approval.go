@@ -81,7 +81,7 @@ func (c *Connector) asked(r *run, raw json.RawMessage) {
 		// What ends it without a grant denies.
 		done: func(_ serverAnswer, e *Error) {
 			r.warn("approval_denied", fmt.Sprintf("%s was not approved: %s", request.Action, e.Message), members{
-				"request_id": quoted(request.RequestID), "code": marshal(e.Code),
+				"request_id": quoted(request.RequestID), "error_code": marshal(e.Code),
 			})
 			r.resolve(k.harnessID, k.answer(false))
 		},

@@ -4,6 +4,7 @@ package connector
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,6 +152,13 @@ func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 			return w.kit.Verify(token, time.Now())
 		}
 	}
+	// The store is another host, which knows neither certificate nor token.
+	store := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.server.ServeHTTP(rw, r) }))
+	store.TLS = w.kit.Server()
+	store.TLS.ClientAuth = tls.NoClientCert
+	store.StartTLS()
+	t.Cleanup(store.Close)
+	cfg.Base = store.URL
 	w.server = devserver.NewConnector(cfg)
 	w.http = httptest.NewUnstartedServer(w.server)
 	w.http.TLS = w.kit.Server()
