@@ -100,7 +100,9 @@ func (c *Client) fetch(ctx context.Context, url string, d Download) (Sum, *failu
 
 // keep writes the temporary file, checks it and gives it its name.
 func (c *Client) keep(body io.Reader, stall *bridge.Stall, d Download) (Sum, *failure) {
-	part := path.Join(path.Dir(d.Name), "."+path.Base(d.Name)+"."+rand.Text()+".part")
+	// The name of the artifact is no part of it: it may be as long as names can
+	// be.
+	part := path.Join(path.Dir(d.Name), "."+rand.Text()+".part")
 	// Only we can read it until the caller decides otherwise.
 	f, err := d.Root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -102,7 +103,8 @@ func netFailure(err error) *failure {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	if errors.Is(err, errRedirect) {
+	// A store that is not trusted now is not trusted in a second.
+	if errors.Is(err, errRedirect) || errors.As(err, new(*tls.CertificateVerificationError)) {
 		return &failure{err: err, next: stop}
 	}
 	return &failure{err: err}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"prp/controller/bridge"
 )
@@ -41,6 +43,9 @@ func (c *Client) Upload(ctx context.Context, u Upload) (Sum, error) {
 	before, err := u.File.Stat()
 	if err == nil && !before.Mode().IsRegular() {
 		err = fmt.Errorf("expected a regular file, got %v", before.Mode().Type())
+	}
+	if err == nil && strings.ContainsFunc(u.ContentType, unicode.IsControl) {
+		err = fmt.Errorf("expected a content type on one line, got %q", u.ContentType)
 	}
 	if err == nil && before.Size() != u.Size {
 		err = fmt.Errorf("expected the %d bytes that were announced, got %d: %w", u.Size, before.Size(), ErrChanged)

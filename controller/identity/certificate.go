@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -64,15 +63,13 @@ func NewCertificate(cfg CertificateConfig) (*Certificate, error) {
 // configuration is used.
 func (c *Certificate) Use(cfg *tls.Config) {
 	cfg.Certificates = nil
-	cfg.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return c.Get(info.Context())
-	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Get() }
 }
 
 // Get is the certificate for a handshake. It reads the files, and returns the
 // last good pair where they are not good, as while they are being replaced. It
 // is an [ErrNotValid] where that pair has expired since.
-func (c *Certificate) Get(context.Context) (*tls.Certificate, error) {
+func (c *Certificate) Get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look()

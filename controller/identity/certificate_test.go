@@ -1,7 +1,6 @@
 package identity_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -201,7 +200,7 @@ func TestCertificateExpires(t *testing.T) {
 	if _, err := name(t, kit, url, c); !errors.Is(err, identity.ErrNotValid) || !strings.Contains(err.Error(), certFile) {
 		t.Errorf("the handshake ends with %v, want an error with the file", err)
 	}
-	if _, err := c.Get(context.Background()); !errors.Is(err, identity.ErrNotValid) {
+	if _, err := c.Get(); !errors.Is(err, identity.ErrNotValid) {
 		t.Errorf("Get gives %v", err)
 	}
 }

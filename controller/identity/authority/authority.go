@@ -50,9 +50,13 @@ type Authority struct {
 // Open takes the authority of a folder, or makes the folder and a new one.
 func Open(dir string) (*Authority, error) {
 	a := &Authority{dir: dir}
-	err := a.load()
-	if errors.Is(err, fs.ErrNotExist) {
+	var err error
+	// The certificate is written last: without it there is no authority, and
+	// with it a missing key is a fault.
+	if _, there := os.Stat(a.CAFile()); errors.Is(there, fs.ErrNotExist) {
 		err = a.create()
+	} else {
+		err = a.load()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w", err)
@@ -70,7 +74,6 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// load reads the files; the certificate is written last and so read first.
 func (a *Authority) load() error {
 	cert, err := readPEM(a.CAFile(), "CERTIFICATE")
 	if err != nil {
