@@ -29,10 +29,11 @@ type devserverOptions struct {
 	wait      time.Duration
 	timeoutMS int
 	json      bool
+	agents    string
 }
 
 var devserverCommand = &command{
-	name: "devserver", args: "worker | send TOOL [NAME=VALUE...]",
+	name: "devserver", args: "worker | send TOOL [NAME=VALUE...] | connector | create AGENT GOAL... | watch [RUN] | approve [REQUEST] | deny [REQUEST] | cancel RUN",
 	short: "a small server to try the doors with",
 	long: `
 Serves on this machine's loopback, so that a door can be tried without a real
@@ -45,25 +46,42 @@ address into --dir, and prints how a worker connects.
 connected there and prints the result. A value that is a JSON list, object,
 number, true or false is taken as such, anything else as text.
 
---misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind
-(connect, hello, result, progress, command; N 0 is every one): drop, drop-after,
-hang, mute, twice or late.
 
-exit status: 0 the server was ended, or the command succeeded; 1 it failed; 2
-wrong command line.
+'prp devserver connector' is a server for prp connect. It writes a certificate,
+a token and a configuration with agents that play scripts (or those of --agents)
+below --dir, and prints how a connector connects. While one is connected:
+
+  create AGENT GOAL...   starts a run and shows its events
+  watch [RUN]            shows the events of a run, or of all
+  approve [REQUEST]      grants the question that waits, or the one of this id
+  deny [REQUEST]         denies it
+  cancel RUN             ends a run and waits for its end
+
+--misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind
+(connect, hello, result, progress, command, or the type of a connector's frame;
+N 0 is every one): drop, drop-after, hang, mute, twice, late; with a connector
+also close-STATUS, http-STATUS (connect, post, poll, put, get) and error-CODE.
+
+exit status: 0 the server was ended, or the command or run succeeded; 1 it
+failed; 2 wrong command line.
 
   prp devserver worker
   prp devserver send file.read path=README.md limit=100
-  prp devserver send command.run 'argv=["go","version"]'`,
-	operand: operand{words: func() []string { return []string{"worker", "send"} }},
+  prp devserver send command.run 'argv=["go","version"]'
+  prp devserver connector
+  prp devserver create happy Fix the greeting.`,
+	operand: operand{words: func() []string {
+		return []string{"worker", "send", "connector", "create", "watch", "approve", "deny", "cancel"}
+	}},
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &devserverOptions{}
 		fs.StringVar(&o.dir, "dir", "", "keep token and address in this `directory`")
 		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `host:port` of loopback; port 0 takes a free one")
 		fs.Var(&o.misbehave, "misbehave", "err as this `rule` says; may be repeated")
-		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with send, wait so `long` for a server and a worker")
+		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with all but the servers, wait so `long` for a server and its client")
 		fs.IntVar(&o.timeoutMS, "timeout-ms", 0, "with send, the `number` of milliseconds that the command may take")
-		fs.BoolVar(&o.json, "json", false, "with send, print every frame as it is")
+		fs.BoolVar(&o.json, "json", false, "with send, create, watch and cancel, print every frame as it is")
+		fs.StringVar(&o.agents, "agents", "", "with connector, take the agents of the configuration from the JSON list in `file`")
 		return o.run
 	},
 }
@@ -83,18 +101,18 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 		return o.send(s, args[1], args[2:])
 	case len(args) > 0 && args[0] == "send":
 		return fail(s, "devserver", misuse("expected a tool after send, got none"))
+	case len(args) > 0:
+		// It has a folder of its own: both servers can be there at once.
+		o.dir = filepath.Join(o.dir, "connector")
+		return o.connector(s, args[0], args[1:])
 	}
-	return fail(s, "devserver", misuse("expected worker or send, got %q", args))
+	return fail(s, "devserver", misuse("expected worker, send, connector, create, watch, approve, deny or cancel, got none"))
 }
 
 func (o *devserverOptions) serve(s *streams) int {
-	var rules []devserver.Rule
-	for _, text := range o.misbehave {
-		r, err := devserver.ParseRule(text)
-		if err != nil {
-			return fail(s, "devserver", misuse("--misbehave: %s", err))
-		}
-		rules = append(rules, r)
+	rules, err := o.rules()
+	if err != nil {
+		return fail(s, "devserver", err)
 	}
 	host, err := devserver.Listen(o.dir, o.addr)
 	if err != nil {
@@ -107,6 +125,18 @@ func (o *devserverOptions) serve(s *streams) int {
 		return fail(s, "devserver", err)
 	}
 	return exitOK
+}
+
+func (o *devserverOptions) rules() ([]devserver.Rule, error) {
+	var rules []devserver.Rule
+	for _, text := range o.misbehave {
+		r, err := devserver.ParseRule(text)
+		if err != nil {
+			return nil, misuse("--misbehave: %s", err)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
 }
 
 // send sends a command and prints what comes back.

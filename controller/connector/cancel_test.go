@@ -49,7 +49,7 @@ func TestCancel(t *testing.T) {
 	if answer := w.order(func(f devserver.ConnectorFrame) bool { return f.Type == "run_cancelled" }); answer < completion {
 		t.Errorf("run_cancelled is frame %d, the completion %d", answer, completion)
 	}
-	pid := regexp.MustCompile(`workerPid\\*":(\d+)`).FindStringSubmatch(fmt.Sprintf("%s", marshal(events)))
+	pid := regexp.MustCompile(`workerPid\\*":(\d+)`).FindStringSubmatch(string(marshal(events)))
 	if pid == nil {
 		t.Fatal("the worker's pid is not told")
 	}

@@ -90,8 +90,8 @@ func (t *translation) complete(c completion, at string) event {
 		}
 		c.why(*k)
 	}
-	if c.Summary == "" && c.Error != nil {
-		c.Summary = c.Error.Message
+	if c.Summary == "" {
+		c.Summary = c.words(t.cause)
 	}
 	c.Summary = t.mask.String(c.Summary)
 	if c.Error != nil {
@@ -112,6 +112,17 @@ func (c *completion) why(k cause) {
 	}
 }
 
+// words say in a sentence what a harness without a summary has not said.
+func (c *completion) words(k *cause) string {
+	switch {
+	case c.Error != nil:
+		return c.Error.Message
+	case k != nil && c.Cause == k.reason:
+		return k.message
+	}
+	return fmt.Sprintf("the run ended as %s: %s", c.Status, c.Reason)
+}
+
 // lost is the completion of a run whose end nobody has seen (remote.md rule 4).
 func (t *translation) lost(at, why string) event {
 	return t.complete(completion{Status: StatusUnknown, Error: &endError{
@@ -121,9 +132,10 @@ func (t *translation) lost(at, why string) event {
 
 // unstarted is the completion of a run that came to no start.
 func (t *translation) unstarted(at string, k cause) event {
-	c := completion{Status: k.status}
-	c.why(k)
-	return t.complete(c, at)
+	if t.cause == nil {
+		t.cause = &k
+	}
+	return t.complete(completion{Status: k.status}, at)
 }
 
 // warning is an event of the connector itself.

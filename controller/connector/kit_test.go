@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -154,6 +156,7 @@ func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 	}
 	// The store is another host, which knows neither certificate nor token.
 	store := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.server.ServeHTTP(rw, r) }))
+	store.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
 	store.TLS = w.kit.Server()
 	store.TLS.ClientAuth = tls.NoClientCert
 	store.StartTLS()
@@ -161,6 +164,7 @@ func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 	cfg.Base = store.URL
 	w.server = devserver.NewConnector(cfg)
 	w.http = httptest.NewUnstartedServer(w.server)
+	w.http.Config.ErrorLog = store.Config.ErrorLog
 	w.http.TLS = w.kit.Server()
 	w.http.StartTLS()
 	t.Cleanup(func() {

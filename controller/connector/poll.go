@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// MessagesPath is where a server has the HTTPS fallback (row 17).
+const MessagesPath = "/connector/v1/messages"
+
 const (
 	// postTries is how often a batch is posted before the session is lost. It
 	// may be repeated: the server knows it by its cursor.

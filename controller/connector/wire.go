@@ -17,8 +17,6 @@ const ProtocolVersion = 1
 const (
 	// maxID bounds ids, in characters. Those of runs are also the runner's.
 	maxID = protocol.MaxRunIDLen
-	// maxText bounds other texts that are looked at, in characters.
-	maxText = 4096
 	// maxGoal bounds a goal, in characters: with its bundle it has to fit into
 	// a command of 1 MiB (prp.md section 1).
 	maxGoal = 128 << 10

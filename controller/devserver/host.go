@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -81,13 +82,18 @@ func (h *Host) Serve(ctx context.Context, cfg WorkerConfig) error {
 	cfg.Token = h.token
 	w := NewWorker(cfg)
 	defer w.Close()
-	server := &http.Server{Handler: w, ReadHeaderTimeout: headerWait}
+	return serve(ctx, h.listener, w, w.Close)
+}
+
+// serve serves until ctx ends; end is called then.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, end func()) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerWait}
 	stop := context.AfterFunc(ctx, func() {
-		w.Close()
+		end()
 		server.Close()
 	})
 	defer stop()
-	if err := server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -96,13 +102,17 @@ func (h *Host) Serve(ctx context.Context, cfg WorkerConfig) error {
 // errNotYet is a server or a worker that is not there, so nothing was sent.
 var errNotYet = errors.New("nothing was sent")
 
-// Post hands a command to the server whose files are in a folder, and returns
-// what it answers: a frame a line, up to the result. It waits so long for a
-// server and a worker. The caller closes the answer.
+// Post hands a command for a worker to the server whose files are in a folder,
+// and returns what it answers: a frame a line, up to the result. It waits so long
+// for a server and a worker. The caller closes the answer.
 func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (io.ReadCloser, error) {
+	return post(ctx, dir, SendPath, command, wait)
+}
+
+func post(ctx context.Context, dir, path string, body []byte, wait time.Duration) (io.ReadCloser, error) {
 	deadline := time.Now().Add(wait)
 	for {
-		answer, err := try(ctx, dir, command)
+		answer, err := try(ctx, dir, path, body)
 		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
 			return answer, err
 		}
@@ -114,13 +124,13 @@ func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (
 	}
 }
 
-func try(ctx context.Context, dir string, command []byte) (io.ReadCloser, error) {
+func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, error) {
 	token, err := bridge.ReadSecret(filepath.Join(dir, tokenFile))
 	address, err2 := bridge.ReadSecret(filepath.Join(dir, addressFile))
 	if err := errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("no server has used %q; %w", dir, errNotYet)
 	}
-	url, err := bridge.CheckURL("http://"+address+SendPath, false)
+	url, err := bridge.CheckURL("http://"+address+path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -146,4 +156,9 @@ func try(ctx context.Context, dir string, command []byte) (io.ReadCloser, error)
 		return nil, fmt.Errorf("the server says: %s; %w", why, errNotYet)
 	}
 	return nil, fmt.Errorf("the server says: %s", why)
+}
+
+// knows tells whether a request has the host's token.
+func (h *Host) knows(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
 }

@@ -75,7 +75,7 @@ var rooms = map[string]room{
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
-	"controller/devserver": {own: []string{"controller/bridge"}, third: []string{websocket}},
+	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority"}, third: []string{websocket}},
 
 	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
