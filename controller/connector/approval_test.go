@@ -45,6 +45,7 @@ func (w *world) decision(run, question string) string {
 // TestApproval: a permission request of the harness is an approval_request; a
 // grant or a denial reaches the harness as the choice for this once (row 12).
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("asks", asking(3))
 	w.start()
@@ -101,6 +102,7 @@ func TestApproval(t *testing.T) {
 // TestApprovalTwoRuns: of two questions an answer without a request_id means
 // none (row 12).
 func TestApprovalTwoRuns(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("asks", asking(1))
 	w.start()
@@ -123,6 +125,7 @@ func TestApprovalTwoRuns(t *testing.T) {
 
 // TestApprovalExpires: no answer is a denial, never a grant (row 12).
 func TestApprovalExpires(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("asks", asking(1))
 	w.cfg.Times.Approval = 50 * time.Millisecond
@@ -142,6 +145,7 @@ func TestApprovalExpires(t *testing.T) {
 // TestApprovalDeniedByError: error 4008 denies (row 12); it is not asked again
 // (row 15).
 func TestApprovalDeniedByError(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("approval_request", 0, "error-4008")}})
 	w.agent("asks", asking(1))
 	w.start()
@@ -158,6 +162,7 @@ func TestApprovalDeniedByError(t *testing.T) {
 // TestApprovalOverReconnect: a question that waits is asked again with the same
 // id; a grant that comes then counts, once (row 12).
 func TestApprovalOverReconnect(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("asks", asking(1))
 	w.start()
@@ -180,6 +185,7 @@ func TestApprovalOverReconnect(t *testing.T) {
 // TestRepeatedErrors: 5001 and 5002 are repeated three times at once, 4005 after
 // its time, and 4001 never (row 15).
 func TestRepeatedErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		do    string
 		asked int
@@ -212,6 +218,7 @@ func TestRepeatedErrors(t *testing.T) {
 
 // TestInput: a text that nobody can give is answered, and the run goes on.
 func TestInput(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("asks", "permission-input")
 	w.start()

@@ -22,6 +22,7 @@ func withArtifacts(list string) string {
 // TestUpload: an artifact of the result is sent to the URL that the server gives,
 // and told with its size and hash, before the completion (row 14).
 func TestUpload(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	dir := t.TempDir()
 	text := strings.Repeat("a,b\n", 50_000)
@@ -59,6 +60,7 @@ func TestUpload(t *testing.T) {
 // TestUploadFails: a failed upload is a warning, never the run's failure (row 14,
 // remote.md rule 8).
 func TestUploadFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,6 +96,7 @@ func TestUploadFails(t *testing.T) {
 
 // TestUploadNewURL: a URL that is refused is replaced by a new one (row 14).
 func TestUploadNewURL(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("put", 1, "http-403")}})
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
@@ -114,6 +117,7 @@ func TestUploadNewURL(t *testing.T) {
 // TestDownload: the artifacts of the context_bundle are files before the turn
 // starts; one that cannot be had is told to both sides (row 14).
 func TestDownload(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.server.PutObject("artifact-id-1", []byte("the input"))
 	copied := filepath.Join(t.TempDir(), "copy")

@@ -23,6 +23,7 @@ func (w *world) order(is func(devserver.ConnectorFrame) bool) int {
 // TestCancel: run_cancelled comes after the completion, and after the whole tree
 // is gone, also a descendant that has left the session and ignores SIGTERM (row 11).
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("tree", `[{"kind":"spawn_worker","escape":"setsid","ignore_sigterm":true},{"kind":"ignore_sigterm"},`+
 		`{"kind":"event","event_type":"item.started","item_id":"i","payload":{"kind":"command"}},{"kind":"hang"}]`)
@@ -68,6 +69,7 @@ func TestCancel(t *testing.T) {
 
 // TestCancelForced: a runner that does not obey is killed (row 11).
 func TestCancelForced(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.cfg.Times.Force = 50 * time.Millisecond
@@ -95,6 +97,7 @@ func TestCancelDefault(t *testing.T) {
 
 // TestCancelQueued: a run that waits is cancelled without having begun (row 11).
 func TestCancelQueued(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
 	w.start()
@@ -111,6 +114,7 @@ func TestCancelQueued(t *testing.T) {
 // TestCancelOffline: a cancel whose link is lost is executed, and told on the
 // next connection; so is one that waits in register_ack (row 11).
 func TestCancelOffline(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.start()
@@ -137,6 +141,7 @@ func TestCancelOffline(t *testing.T) {
 // TestQuota: error 4006 of the server ends the run, and the operator is told
 // (row 15).
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.start()
@@ -155,6 +160,7 @@ func TestQuota(t *testing.T) {
 // TestStopAll: every run ends without a server, new work is refused, the
 // heartbeat tells it, also after a restart, until it is taken back (row 19).
 func TestStopAll(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
 	w.cfg.Times.Heartbeat = 20 * time.Millisecond
@@ -204,6 +210,7 @@ func TestStopAll(t *testing.T) {
 // TestDrain: new work is refused, what runs ends, its events are delivered, and
 // the connector ends.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("slow", `[{"kind":"await_interrupt"}]`)
 	w.start()

@@ -29,6 +29,7 @@ func many(n int) string {
 // TestDrops: the link is lost at every kind of moment; each event arrives once,
 // in order (rows 3, 6 and 9).
 func TestDrops(t *testing.T) {
+	t.Parallel()
 	rules := []devserver.Rule{
 		rule("connect", 2, devserver.Drop), rule("register", 2, devserver.Drop), rule("register", 3, devserver.DropAfter),
 		rule("capabilities", 2, devserver.Drop), rule("run_accepted", 1, devserver.Drop),
@@ -55,6 +56,7 @@ func TestDrops(t *testing.T) {
 // TestResendBeforeWork: after a reconnect the events of the past come before the
 // answer to new work (row 6).
 func TestResendBeforeWork(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("run_event", 0, devserver.Drop)}})
 	w.start()
 	run := w.create("happy")
@@ -82,6 +84,7 @@ func TestResendBeforeWork(t *testing.T) {
 // TestNoAck: events that are not acknowledged in time are sent again on a new
 // connection (row 9).
 func TestNoAck(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("run_event", 0, devserver.Mute)}})
 	w.cfg.Times.EventAck = 200 * time.Millisecond
 	w.start()
@@ -94,6 +97,7 @@ func TestNoAck(t *testing.T) {
 // TestNoHeartbeatAck: two heartbeats without an answer, and the connection is
 // made anew (row 5).
 func TestNoHeartbeatAck(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("heartbeat", 0, devserver.Mute)}})
 	w.cfg.Times.Heartbeat, w.cfg.Times.HeartbeatAnswer = 20*time.Millisecond, 20*time.Millisecond
 	w.start()
@@ -113,6 +117,7 @@ func TestNoHeartbeatAck(t *testing.T) {
 // TestNoRegisterAck: a server that does not answer register is tried again
 // (row 3).
 func TestNoRegisterAck(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("register", 1, devserver.Mute)}})
 	w.cfg.Times.Register = 50 * time.Millisecond
 	w.start()
@@ -125,6 +130,7 @@ func TestNoRegisterAck(t *testing.T) {
 // TestRefused: a server that does not want the connector is not tried again; the
 // operator is told (row 16).
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for _, do := range []string{"http-401", "http-403", "close-1008"} {
 		w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("connect", 0, do)}})
 		w.start()
@@ -140,6 +146,7 @@ func TestRefused(t *testing.T) {
 // TestRefusedRunsOn: a refusal stops no run: it goes to its end, and its events
 // are there for the next connector (remote.md rule 1).
 func TestRefusedRunsOn(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("slow", `[{"kind":"delay","milliseconds":700},`+result+`]`, func(a *Agent) {
 		a.Harness = strings.Replace(a.Harness, "--delay-ms 0 ", "", 1)
@@ -160,6 +167,7 @@ func TestRefusedRunsOn(t *testing.T) {
 // TestCloseCodes: after 1000 the connection is made anew; after 1009 batches are
 // halved as well (row 16).
 func TestCloseCodes(t *testing.T) {
+	t.Parallel()
 	w := ready(t)
 	run := w.create("happy")
 	w.over(run)
@@ -182,6 +190,7 @@ func TestCloseCodes(t *testing.T) {
 
 // TestFrameLimit: no frame is above the limit that the server sets (row 4).
 func TestFrameLimit(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Settings: map[string]any{"max_frame_bytes": 1000}})
 	big := strings.Repeat("x", 60_000)
 	w.agent("big", `[{"kind":"event","event_type":"item.delta","item_id":"i","payload":{"kind":"message","delta":"`+big+`"}},`+result+`]`)
@@ -203,6 +212,7 @@ func TestFrameLimit(t *testing.T) {
 // TestFallback: after three failed upgrades everything goes by HTTPS, with the
 // same frames; a WebSocket is taken again as soon as there is one (row 17).
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("connect", 0, "http-503"), rule("post", 3, "http-502"), rule("poll", 2, "http-502")}})
 	w.agent("many", many(200))
 	w.agent("waits", waits)
@@ -240,6 +250,7 @@ func TestFallback(t *testing.T) {
 // TestSwitches: a run goes on while the transport changes again and again; each
 // event arrives once, in order (rows 9 and 17).
 func TestSwitches(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("many", strings.Replace(many(150), `"steps":[`, `"steps":[{"kind":"delay","milliseconds":8},`, 1), func(a *Agent) {
 		a.Harness = strings.Replace(a.Harness, "--delay-ms 0 ", "", 1)
@@ -270,6 +281,7 @@ func TestSwitches(t *testing.T) {
 
 // TestBatchTooLarge: a post that is too large is halved and sent again (row 16).
 func TestBatchTooLarge(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("connect", 0, "http-503"), rule("post", 3, fmt.Sprint("http-", http.StatusRequestEntityTooLarge))}})
 	w.agent("many", many(50))
 	w.start()
@@ -284,6 +296,7 @@ func TestBatchTooLarge(t *testing.T) {
 // TestNewestWins: of two connectors with one id the newer one has the session
 // (row 3).
 func TestNewestWins(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.cfg.Link.Backoff.Steps = []time.Duration{24 * time.Hour} // it stays away
 	w.start()

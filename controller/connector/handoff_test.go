@@ -21,6 +21,7 @@ func handing(bundle string) string {
 // TestHandoff: the source goes on until the handoff is accepted, and then ends;
 // the other agent gets the bundle in its turn (row 13).
 func TestHandoff(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("hands", handing(`{"objective":"the rest","decisions":["d"],"open_questions":["q"]}`))
 	w.start()
@@ -49,6 +50,7 @@ func TestHandoff(t *testing.T) {
 
 // TestHandoffIn: a run that goes on with the work of another has its bundle.
 func TestHandoffIn(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	file := filepath.Join(t.TempDir(), "turn")
 	script := filepath.Join(t.TempDir(), "harness")
@@ -71,6 +73,7 @@ while read -r line; do case "$line" in *turn.start*) printf '%s\n' "$line" > ` +
 // TestHandoffNotAccepted: whatever the answer is but accepted, the source goes on
 // (row 13).
 func TestHandoffNotAccepted(t *testing.T) {
+	t.Parallel()
 	big := `{"objective":"` + strings.Repeat("x", 50_000) + `"}`
 	for _, c := range []struct {
 		name, bundle, code string
@@ -102,6 +105,7 @@ func TestHandoffNotAccepted(t *testing.T) {
 
 // TestHandoffRejected: a refusal in words is told in the events.
 func TestHandoffRejected(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("handoff", 0, devserver.Mute)}})
 	w.agent("hands", handing(`{}`))
 	w.start()

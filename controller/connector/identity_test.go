@@ -18,6 +18,7 @@ import (
 // TestIdentity: a certificate and a token are both required; what is wrong is
 // told before or at the first connection, and clearly (row 18).
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	stranger := identitytest.New(t)
 	for _, c := range []struct {
 		name   string
@@ -71,6 +72,7 @@ func TestIdentity(t *testing.T) {
 // TestServerWantsBoth: the reference server itself lets nobody in who lacks one
 // of the two.
 func TestServerWantsBoth(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	for _, c := range []struct {
 		name   string
@@ -99,6 +101,7 @@ func TestServerWantsBoth(t *testing.T) {
 
 // TestSubject: the id in register has to be that of the token (row 18).
 func TestSubject(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.cfg.ID = "somebody-else"
 	w.start()
@@ -110,6 +113,7 @@ func TestSubject(t *testing.T) {
 // TestRenewal: a token and a certificate are renewed while a run goes on: the
 // session is made anew with both, and nothing is lost (row 18).
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	// So short a life that it is to be renewed at once.

@@ -106,7 +106,7 @@ func (p place) config() (Config, error) {
 	return Config{
 		ID: connectorID, Version: "0.1.0", Host: "TEST-1", Agents: p.Agents, Dir: p.Dir,
 		// Scripts do not heed run.cancel, so that the grace is always used up.
-		Runner: []string{filepath.Join(p.Programs, "prp-runner"), "--cancel-grace-ms", "50"}, Env: controller.SmallEnv("GORACE"),
+		Runner: []string{filepath.Join(p.Programs, "prp-runner"), "--cancel-grace-ms", "50", "--shutdown-grace-ms", "300"}, Env: controller.SmallEnv("GORACE"),
 		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll,
 		Link: bridge.LinkConfig{
 			URL: p.URL, Client: &http.Client{Transport: &http.Transport{TLSClientConfig: secured}}, Token: token.Get,

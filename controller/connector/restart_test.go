@@ -52,6 +52,7 @@ func (w *world) kill(cmd *exec.Cmd) {
 // truly ended, one that waited is executed, one that was over is not told again
 // (rows 3 and 7, remote.md rules 1 and 4).
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", `[{"kind":"event","event_type":"item.started","item_id":"i","payload":{"kind":"command"}},{"kind":"await_interrupt"}]`,
 		func(a *Agent) { a.MaxConcurrentRuns = 1 })
@@ -90,6 +91,7 @@ func TestKilled(t *testing.T) {
 // TestUnknown: a run whose journal has no end is told as unknown, and is not run
 // again (remote.md rule 4).
 func TestUnknown(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	child := w.child()
@@ -122,6 +124,7 @@ func TestUnknown(t *testing.T) {
 // TestEndsWithConnector: a connector that is ended ends its runs; what was not
 // delivered is delivered by the next one.
 func TestEndsWithConnector(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.start()
@@ -151,6 +154,7 @@ func TestEndsWithConnector(t *testing.T) {
 // TestServerBegunAnew: a server that has forgotten everything gets what was not
 // acknowledged, from the number on that the connector tells (row 3).
 func TestServerBegunAnew(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("run_event", 5, devserver.Drop), rule("connect", 2, devserver.Drop)}})
 	w.start()
 	run := w.create("happy")

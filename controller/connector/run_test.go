@@ -26,6 +26,7 @@ const waits = `[{"kind":"await_interrupt"}]`
 // TestRegister: the first frame, its members, and the order of what follows it
 // (rows 3 and 6).
 func TestRegister(t *testing.T) {
+	t.Parallel()
 	w := ready(t)
 	run := w.create("happy")
 	w.over(run)
@@ -55,6 +56,7 @@ func TestRegister(t *testing.T) {
 
 // TestRun: each event of the runner is one run_event, in order (rows 9 and 10).
 func TestRun(t *testing.T) {
+	t.Parallel()
 	w := ready(t)
 	events, end := w.over(w.create("happy"))
 	if len(events) != 19 || !strings.Contains(kinds(events), "tool_call progress tool_result tool_call tool_result") {
@@ -68,6 +70,7 @@ func TestRun(t *testing.T) {
 // TestRepeated: the same run_id again is the same answer and no second process;
 // with other content it is an error (row 7).
 func TestRepeated(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.start()
@@ -101,6 +104,7 @@ func TestRepeated(t *testing.T) {
 
 // TestRefusals: what cannot be done, by code (rows 7 and 8).
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
 	w.cfg.MaxQueue = 1
@@ -145,6 +149,7 @@ func TestRefusals(t *testing.T) {
 // TestTurn: context_bundle and constraints reach the harness in turn.start; the
 // tools are those that are asked for, or all that are offered (row 8).
 func TestTurn(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	file := filepath.Join(t.TempDir(), "commands")
 	script := filepath.Join(t.TempDir(), "harness")
@@ -187,6 +192,7 @@ done
 
 // TestTimeout: timeout_seconds ends the run, as failed (row 8).
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
 	w.start()
@@ -202,6 +208,7 @@ func TestTimeout(t *testing.T) {
 
 // TestTokens: max_tokens ends the run where the harness reports usage (row 8).
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("uses", `[{"kind":"event","event_type":"usage.reported","payload":{"usage":{"totalTokens":11}}},{"kind":"await_interrupt"}]`)
 	w.start()
@@ -216,6 +223,7 @@ func TestTokens(t *testing.T) {
 
 // TestHarnessFails: what a broken harness is for the server (row 10).
 func TestHarnessFails(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("missing", "happy-path", func(a *Agent) { a.Harness = "/nowhere/harness" })
 	w.agent("breaks", `[{"kind":"raw","text":"not json\n"},{"kind":"hang"}]`)
@@ -237,6 +245,7 @@ func TestHarnessFails(t *testing.T) {
 // TestHeartbeat: every interval, answered or not; what is not known is left out
 // (row 5), and what the server sets is clamped (row 4).
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{Settings: map[string]any{"heartbeat_interval_s": 0.001, "max_concurrent_runs": 1, "other": true}})
 	w.agent("waits", waits)
 	w.cfg.Times.MinHeartbeat = 30 * time.Millisecond
@@ -263,6 +272,7 @@ func TestHeartbeat(t *testing.T) {
 
 // TestAgentsApart: a run that fills one agent does not hold up another.
 func TestAgentsApart(t *testing.T) {
+	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
 	w.start()
