@@ -340,10 +340,7 @@ func (w *world) count(kind, about string) (n int) {
 // gap, event ids, one completion, last.
 func (w *world) over(run string) (events []runEvent, end map[string]any) {
 	w.t.Helper()
-	w.until("the completion of "+run, func() bool {
-		_, over, _ := w.server.Delivered(run)
-		return over
-	})
+	w.until("the completion of "+run, func() bool { return w.server.Over(run) })
 	list, _, faults := w.server.Delivered(run)
 	if len(faults) > 0 {
 		w.t.Errorf("%s: the server found %q", run, faults)

@@ -37,6 +37,7 @@ type session struct {
 	// What follows belongs to the writer.
 	cursors map[*spool]*cursor
 	first   int // the spool that is served next
+	paced   time.Time
 
 	mu     sync.Mutex
 	urgent [][]byte

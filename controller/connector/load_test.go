@@ -23,10 +23,7 @@ func (w *world) load(runs int) (events int) {
 		ids = append(ids, w.create("many"))
 	}
 	for _, run := range ids {
-		w.until("the completion of "+run, func() bool {
-			_, over, _ := w.server.Delivered(run)
-			return over
-		})
+		w.until("the completion of "+run, func() bool { return w.server.Over(run) })
 		list, _, faults := w.server.Delivered(run)
 		if len(faults) > 0 {
 			w.t.Errorf("%s: %q", run, faults)
@@ -121,7 +118,7 @@ func TestSpoolFull(t *testing.T) {
 		t.Errorf("the spool has %d bytes", n)
 	}
 	w.server.Misbehave()
-	w.until("the completion", func() bool { _, over, _ := w.server.Delivered(run); return over })
+	w.until("the completion", func() bool { return w.server.Over(run) })
 	list, _, faults := w.server.Delivered(run)
 	if len(faults) > 0 {
 		t.Errorf("the server found %q", faults)

@@ -9,6 +9,12 @@ import (
 const (
 	// quantum is how many events of one run are sent before another's turn.
 	quantum = 16
+	// window is how many events may be on their way without an acknowledgement
+	// before the writer is careful: what stands in the buffers of the network
+	// before a slow server would delay every heartbeat. Then there is one more
+	// batch each paceEvery, so that a server that acknowledges rarely gets all.
+	window    = 8192
+	paceEvery = 250 * time.Millisecond
 	// lookEvery is how often the writer looks for acknowledgements that do not
 	// come.
 	lookEvery = time.Second
@@ -49,7 +55,12 @@ func (s *session) write(ctx context.Context) error {
 		if len(b.frames) > 0 {
 			continue
 		}
+		pace := time.NewTimer(paceEvery)
+		if !b.held {
+			pace.Stop()
+		}
 		select {
+		case <-pace.C:
 		case <-s.wakeup:
 		case <-s.c.wake:
 			if err := s.gather(ctx); err != nil {
@@ -60,8 +71,10 @@ func (s *session) write(ctx context.Context) error {
 				return err
 			}
 		case <-ctx.Done():
+			pace.Stop()
 			return context.Cause(ctx)
 		}
+		pace.Stop()
 	}
 }
 
@@ -82,6 +95,7 @@ type batch struct {
 	frames  [][]byte
 	size    int
 	answers []*answer
+	held    bool // events wait for acknowledgements
 }
 
 func (b *batch) add(frame []byte) {
@@ -131,10 +145,17 @@ func (s *session) reach(sp *spool) int64 {
 
 // events adds events of the runs in turn.
 func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Time) error {
+	room := window - s.onTheWay()
+	if room <= 0 {
+		if b.held = now.Sub(s.paced) < paceEvery; b.held {
+			return nil
+		}
+		s.paced, room = now, window/2
+	}
 	for i := range spools {
 		sp := spools[(s.first+i)%len(spools)]
 		at := s.cursor(sp)
-		for range quantum {
+		for range min(quantum, room) {
 			frame, ok, err := sp.out.Next(max(at.sent, sp.out.Acked()))
 			if err != nil {
 				return err
@@ -152,6 +173,7 @@ func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Ti
 				return nil
 			}
 			b.add(body)
+			room--
 			if at.since.IsZero() {
 				at.since = now
 			}
@@ -162,6 +184,14 @@ func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Ti
 		s.first = (s.first + 1) % len(spools)
 	}
 	return nil
+}
+
+// onTheWay counts the events that were sent and are not acknowledged.
+func (s *session) onTheWay() (n int) {
+	for sp, at := range s.cursors {
+		n += max(0, int(at.sent-sp.out.Acked()))
+	}
+	return n
 }
 
 func (s *session) cursor(sp *spool) *cursor {

@@ -378,6 +378,14 @@ func (c *Connector) Delivered(runID string) (events []ConnectorFrame, over bool,
 	return slices.Clone(r.events), r.over, slices.Clone(r.faults)
 }
 
+// Over tells whether the completion of a run is here.
+func (c *Connector) Over(runID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.runs[runID]
+	return r != nil && r.over
+}
+
 // Await waits until ok is true; it is called at each change, without the lock.
 func (c *Connector) Await(ctx context.Context, ok func() bool) error {
 	for {
