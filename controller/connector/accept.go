@@ -156,7 +156,7 @@ func remember(req *createRun) bridge.Remembered {
 // schedule starts what there is room for, in the order in which it came; an
 // agent that is busy holds up its own runs only.
 func (c *Connector) schedule() {
-	for i := 0; i < len(c.queue) && c.mode == ModeServing; {
+	for i := 0; i < len(c.queue) && c.mode == ModeServing && !c.leaving; {
 		r := c.queue[i]
 		if !c.hasRoom(r.agent) {
 			i++

@@ -48,6 +48,7 @@ type Connector struct {
 	// What follows belongs to the loop.
 	mode     Mode
 	draining bool
+	leaving  bool // nothing is begun any more
 	room     int // runs at once, as the server set it
 	runs     map[string]*run
 	queue    []*run
@@ -220,6 +221,7 @@ func (c *Connector) done() (bool, error) {
 
 // leave ends every run and waits for all that was started.
 func (c *Connector) leave(linked *sync.WaitGroup) {
+	c.leaving = true
 	for _, r := range c.runs {
 		r.leave()
 	}

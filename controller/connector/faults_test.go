@@ -26,6 +26,24 @@ func many(n int) string {
 		`"payload":{"kind":"assistant_message","delta":"some text "}}]},%s]`, n, result)
 }
 
+// insist asks for a run again on each connection until it is accepted, as a
+// server does whose request may have been lost with the connection.
+func (w *world) insist(agent string) string {
+	w.t.Helper()
+	w.next++
+	run := fmt.Sprintf("run_%d", w.next)
+	create := fmt.Appendf(nil, `{"type":"create_run","id":"create_%d","run_id":%q,"agent_id":%q,"goal":"the goal"}`, w.next, run, agent)
+	for w.count("run_accepted", run) == 0 {
+		w.until("a registered connector", w.server.Registered)
+		sessions := w.count("register", "")
+		_ = w.server.Send(create) // it may be lost
+		w.until("an answer or a new connection", func() bool {
+			return w.count("run_accepted", run) > 0 || w.count("register", "") > sessions
+		})
+	}
+	return run
+}
+
 // TestDrops: the link is lost at every kind of moment; each event arrives once,
 // in order (rows 3, 6 and 9).
 func TestDrops(t *testing.T) {
@@ -41,9 +59,7 @@ func TestDrops(t *testing.T) {
 	w := settle(t, devserver.ConnectorConfig{Rules: rules})
 	w.agent("many", many(40))
 	w.start()
-	first := w.create("many")
-	w.until("the first events", func() bool { events, _, _ := w.server.Delivered(first); return len(events) > 0 })
-	for _, run := range []string{first, w.create("many"), w.create("happy")} {
+	for _, run := range []string{w.insist("many"), w.insist("many"), w.insist("happy")} {
 		if _, end := w.over(run); end["status"] != "succeeded" {
 			t.Errorf("%s: the completion is %v", run, end)
 		}

@@ -127,13 +127,21 @@ func TestEndsWithConnector(t *testing.T) {
 	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
 	w.agent("waits", waits)
+	w.cfg.MaxConcurrentRuns = 1
 	w.start()
-	run := w.create("waits")
+	run, queued := w.create("waits"), w.create("happy")
 	w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
+	if got := w.got("run_accepted", queued); got["status"] != "queued" {
+		t.Fatalf("the second run is %v", got)
+	}
 	w.end()
 	w.start()
 	if _, end := w.over(run); end["status"] != "cancelled" {
 		t.Errorf("the completion is %v", end)
+	}
+	// The one that waited was not begun by a connector that ends.
+	if _, end := w.over(queued); end["status"] != "succeeded" {
+		t.Errorf("the completion of the run that waited is %v", end)
 	}
 	// What the server has is not kept.
 	for {
