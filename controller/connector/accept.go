@@ -3,6 +3,7 @@ package connector
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,6 +168,18 @@ func (c *Connector) schedule() {
 	}
 }
 
+// dropOrphans ends runs that wait for an agent that is offered no more.
+func (c *Connector) dropOrphans() {
+	for _, r := range slices.Clone(c.queue) {
+		if r.agent.Harness == "" {
+			c.end(r, &cause{
+				status: StatusFailed, code: CodeAgentNotFound, reason: "agent_not_found",
+				message: fmt.Sprintf("the agent %q is offered no more", r.req.AgentID),
+			})
+		}
+	}
+}
+
 // recover brings in order what the connector before has left.
 func (c *Connector) recover() error {
 	entries, err := os.ReadDir(filepath.Join(c.cfg.Dir, runsDir))
@@ -239,7 +252,7 @@ func (c *Connector) restore(req *createRun, dir string) (*run, error) {
 	}
 	r := c.newRun(req, agent, s)
 	c.runs[req.RunID] = r
-	if !exists(filepath.Join(dir, startedFile)) && i >= 0 {
+	if !exists(filepath.Join(dir, startedFile)) {
 		return r, nil
 	}
 	r.status = StatusRunning

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
@@ -90,5 +91,20 @@ func TestID(t *testing.T) {
 	}
 	if kept, err := ID(dir, ""); kept != "mine" || err != nil {
 		t.Errorf("then it is %q, %v", kept, err)
+	}
+}
+
+// TestTimes: every timeout is that of the seed's table and of the page.
+func TestTimes(t *testing.T) {
+	var got Times
+	got.fill()
+	want := Times{
+		Register: 10 * time.Second, Heartbeat: 30 * time.Second, MinHeartbeat: 5 * time.Second, HeartbeatAnswer: 5 * time.Second,
+		EventAck: 60 * time.Second, Approval: 5 * time.Minute, Handoff: 30 * time.Second, Force: 14 * time.Second,
+		Busy: 60 * time.Second, URL: 300 * time.Second, Poll: 25 * time.Second, Socket: 60 * time.Second,
+		Ending: 30 * time.Second, Deliver: 60 * time.Second,
+	}
+	if got != want {
+		t.Errorf("the times are %+v, want %+v", got, want)
 	}
 }

@@ -31,6 +31,7 @@ type Connector struct {
 	frames chan inbound  // from the session
 	calls  chan func()   // for the loop
 	wake   chan struct{} // of size one: the session's writer has something to do
+	over   chan struct{} // closed when the loop has ended
 	jobs   sync.WaitGroup
 
 	// mu guards what the session reads.
@@ -49,7 +50,7 @@ type Connector struct {
 	mode     Mode
 	draining bool
 	leaving  bool // nothing is begun any more
-	room     int // runs at once, as the server set it
+	room     int  // runs at once, as the server set it
 	runs     map[string]*run
 	queue    []*run
 	running  int
@@ -94,7 +95,7 @@ func New(cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, instance: newID(), mask: bridge.NewMasker(cfg.Secrets),
-		frames: make(chan inbound), calls: make(chan func()), wake: make(chan struct{}, 1),
+		frames: make(chan inbound), calls: make(chan func()), wake: make(chan struct{}, 1), over: make(chan struct{}),
 		batch: maxFrame, frame: maxFrame, beat: cfg.Times.Heartbeat,
 		mode: ModeServing, room: cfg.MaxConcurrentRuns, runs: map[string]*run{},
 		state: State{ConnectorID: cfg.ID, Mode: ModeServing, Since: time.Now()},
@@ -150,6 +151,7 @@ func (c *Connector) close() {
 // cannot be written. It blocks until nothing of any run is left.
 func (c *Connector) Run(ctx context.Context) error {
 	defer c.close()
+	defer close(c.over)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var linked sync.WaitGroup
@@ -158,6 +160,7 @@ func (c *Connector) Run(ctx context.Context) error {
 			c.call(func() { c.refuse(err) })
 		}
 	})
+	c.dropOrphans()
 	c.schedule()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -242,8 +245,13 @@ func (c *Connector) leave(linked *sync.WaitGroup) {
 	}
 }
 
-// call has f run by the loop.
-func (c *Connector) call(f func()) { c.calls <- f }
+// call has f run by the loop. After its end nothing is left to be done.
+func (c *Connector) call(f func()) {
+	select {
+	case c.calls <- f:
+	case <-c.over:
+	}
+}
 
 // fail ends the connector: without its disk it can promise nothing.
 func (c *Connector) fail(err error) {

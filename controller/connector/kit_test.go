@@ -131,8 +131,9 @@ type world struct {
 	ended  chan error
 	next   int
 
-	mu      sync.Mutex
-	reports []string
+	mu         sync.Mutex
+	reports    []string
+	extensions string // that the connector has offered
 }
 
 // settle starts a server that wants a certificate and a token.
@@ -150,6 +151,9 @@ func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 			if len(r.TLS.PeerCertificates) == 0 {
 				return "", errors.New("expected a client certificate")
 			}
+			w.mu.Lock()
+			w.extensions = r.Header.Get("Sec-WebSocket-Extensions")
+			w.mu.Unlock()
 			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return w.kit.Verify(token, time.Now())
 		}

@@ -176,3 +176,23 @@ func TestServerBegunAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestAgentGone: a run that waited for an agent that the configuration has no
+// more is told as failed.
+func TestAgentGone(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("gone", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
+	w.start()
+	first, queued := w.create("gone"), w.create("gone")
+	w.got("run_accepted", queued)
+	w.until("the run", func() bool { events, _, _ := w.server.Delivered(first); return len(events) > 8 })
+	w.end()
+	w.cfg.Agents = w.cfg.Agents[:1]
+	w.start()
+	_, end := w.over(queued)
+	if e, _ := end["error"].(map[string]any); end["status"] != "failed" || e["code"] != 4003.0 {
+		t.Errorf("the completion is %v", end)
+	}
+	w.over(first)
+}

@@ -48,6 +48,12 @@ func TestRegister(t *testing.T) {
 	if agent["harness"] != nil || agent["env_allow"] != nil {
 		t.Errorf("the server is told what is not its business: %s", frames[1].Raw)
 	}
+	w.mu.Lock()
+	extensions := w.extensions
+	w.mu.Unlock()
+	if !strings.Contains(extensions, "permessage-deflate") || !strings.Contains(extensions, "client_no_context_takeover") {
+		t.Errorf("the connector offers the extensions %q", extensions)
+	}
 	accepted := w.got("run_accepted", run)
 	if accepted["reply_to"] != "create_1" || accepted["status"] != "running" {
 		t.Errorf("run_accepted is %v", accepted)
