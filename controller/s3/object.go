@@ -10,14 +10,20 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"prp/controller/bridge"
 )
 
-// hashHeader keeps the hash of an object beside it, where it was known before
-// the object was sent.
-const hashHeader = "X-Amz-Meta-Sha256"
+const (
+	// hashHeader keeps the hash of an object beside it, where it was known
+	// before the object was sent.
+	hashHeader = "X-Amz-Meta-Sha256"
+	// hashUnknown is sent otherwise, since there are stores that keep what stood
+	// beside an object that is replaced.
+	hashUnknown = "unknown"
+)
 
 // errHash is an object that is not what was put.
 var errHash = errors.New("the object is not what was put")
@@ -93,6 +99,7 @@ func (s *Store) put(ctx context.Context, key string, u *url.URL, size int64, r i
 			request.Body = io.NopCloser(body)
 		}
 	} else {
+		request.Header.Set(hashHeader, hashUnknown)
 		request.Header.Set("Content-Encoding", "aws-chunked")
 		request.Header.Set("X-Amz-Decoded-Content-Length", fmt.Sprint(size))
 		seed := sign.signHeader(request, chunked)
@@ -168,7 +175,7 @@ func (s *Store) Stat(ctx context.Context, key string) (Info, error) {
 		if err != nil {
 			return err
 		}
-		info = Info{Size: answer.ContentLength, SHA256: answer.Header.Get(hashHeader)}
+		info = Info{Size: answer.ContentLength, SHA256: keptHash(answer)}
 		return answer.Body.Close()
 	})
 	return info, err
@@ -218,6 +225,16 @@ func (s *Store) ask(ctx context.Context, method, op, key string, stall *bridge.S
 	return s.do(r, op, key, stall)
 }
 
+// keptHash is the hash that stands beside an object, or empty. Others may have
+// put it, so what is no hash is none.
+func keptHash(a *http.Response) string {
+	text := a.Header.Get(hashHeader)
+	if raw, err := hex.DecodeString(text); err != nil || len(raw) != sha256.Size {
+		return ""
+	}
+	return strings.ToLower(text)
+}
+
 // object is the body of an answer, with its hash.
 type object struct {
 	ctx   context.Context
@@ -231,7 +248,7 @@ type object struct {
 
 func newObject(ctx context.Context, key string, a *http.Response, stall *bridge.Stall) *object {
 	return &object{
-		ctx: ctx, key: key, body: a.Body, stall: stall, size: a.ContentLength, want: a.Header.Get(hashHeader), hash: sha256.New(),
+		ctx: ctx, key: key, body: a.Body, stall: stall, size: a.ContentLength, want: keptHash(a), hash: sha256.New(),
 	}
 }
 

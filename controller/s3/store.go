@@ -164,9 +164,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is makes a key that is not there an [fs.ErrNotExist].
+// Is makes a key that is not there an [fs.ErrNotExist]. Other things that are
+// not there, such as a bucket, have a code of their own; only the answer of a
+// stat has none.
 func (e *Error) Is(target error) bool {
-	return target == fs.ErrNotExist && e.Status == http.StatusNotFound && e.Code != "NoSuchBucket"
+	return target == fs.ErrNotExist && e.Status == http.StatusNotFound && (e.Code == "NoSuchKey" || e.Code == "")
 }
 
 // passing reports an answer that may be another one later.
