@@ -4,11 +4,13 @@
 //
 // # Parts
 //
-// wire.go has the frames, translate.go turns the events of a run into run_event,
-// link.go is one session over either transport, dial.go chooses between
-// WebSocket and HTTPS, connector.go is the loop that owns all state. Each request
-// of the server or of a run is a file of its own: accept.go, cancel.go,
-// approval.go, handoff.go, artifact.go.
+// wire.go has the frames and decode.go reads those of a server; translate.go and
+// completion.go turn the events of a run into run_event. link.go and writer.go are
+// one session over either transport, dial.go and poll.go choose between WebSocket
+// and HTTPS. connector.go is the loop that owns all state; each request of the
+// server or of a run is a file of its own: accept.go, cancel.go, approval.go,
+// handoff.go, artifact.go. run.go is one run, spool.go its events on disk, and
+// follow.go what becomes of a run whose connector has died.
 //
 // # Duties of the caller
 //

@@ -287,27 +287,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func parseConnectorFrame(raw []byte) ConnectorFrame {
-	var m struct {
-		Type    string `json:"type"`
-		ID      string `json:"id"`
-		ReplyTo string `json:"reply_to"`
-		RunID   string `json:"run_id"`
-		Event   string `json:"event"`
-		Seq     int64  `json:"seq"`
-		Payload struct {
-			FromSeq int64 `json:"from_seq"`
-		} `json:"payload"`
-	}
-	if json.Unmarshal(raw, &m) != nil {
-		return ConnectorFrame{Type: "other", Raw: raw}
-	}
-	return ConnectorFrame{
-		Type: m.Type, ID: m.ID, ReplyTo: m.ReplyTo, RunID: m.RunID, Seq: m.Seq, Raw: raw,
-		event: m.Event, fromSeq: m.Payload.FromSeq,
-	}
-}
-
 // errNobody is a server that no connector has registered at.
 var errNobody = errors.New("no connector is registered")
 

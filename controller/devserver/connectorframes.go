@@ -10,6 +10,27 @@ import (
 	"github.com/coder/websocket"
 )
 
+func parseConnectorFrame(raw []byte) ConnectorFrame {
+	var m struct {
+		Type    string `json:"type"`
+		ID      string `json:"id"`
+		ReplyTo string `json:"reply_to"`
+		RunID   string `json:"run_id"`
+		Event   string `json:"event"`
+		Seq     int64  `json:"seq"`
+		Payload struct {
+			FromSeq int64 `json:"from_seq"`
+		} `json:"payload"`
+	}
+	if json.Unmarshal(raw, &m) != nil {
+		return ConnectorFrame{Type: "other", Raw: raw}
+	}
+	return ConnectorFrame{
+		Type: m.Type, ID: m.ID, ReplyTo: m.ReplyTo, RunID: m.RunID, Seq: m.Seq, Raw: raw,
+		event: m.Event, fromSeq: m.Payload.FromSeq,
+	}
+}
+
 // take records a frame and makes the answers.
 func (c *Connector) take(p *peer, f ConnectorFrame) []any {
 	c.mu.Lock()
