@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -221,10 +220,7 @@ func (o *connectOptions) identify(cfg *connector.Config) error {
 		}
 		cert.Use(secured)
 	}
-	cfg.Link.Client = &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: secured, Proxy: http.ProxyFromEnvironment},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	cfg.Link.Client = bridge.NewClient(secured)
 	if f.TokenFile == "" {
 		return nil
 	}

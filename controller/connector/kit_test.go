@@ -109,7 +109,7 @@ func (p place) config() (Config, error) {
 		Runner: []string{filepath.Join(p.Programs, "prp-runner"), "--cancel-grace-ms", "50", "--shutdown-grace-ms", "300"}, Env: controller.SmallEnv("GORACE"),
 		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll,
 		Link: bridge.LinkConfig{
-			URL: p.URL, Client: &http.Client{Transport: &http.Transport{TLSClientConfig: secured}}, Token: token.Get,
+			URL: p.URL, Client: bridge.NewClient(secured), Token: token.Get,
 			PingEvery: time.Second, PongWait: 20 * time.Second,
 			Backoff: bridge.Backoff{Steps: []time.Duration{5 * time.Millisecond}},
 		},
