@@ -150,7 +150,7 @@ func (o *connectOptions) read() error {
 	if f.Dir == "" {
 		f.Dir = strings.TrimSuffix(filepath.Base(o.config), ".json") + ".state"
 	}
-	paths := []*string{&f.CAFile, &f.CertFile, &f.KeyFile, &f.TokenFile, &f.Dir}
+	paths := []*string{&f.CAFile, &f.CertFile, &f.KeyFile, &f.TokenFile, &f.StoreCAFile, &f.Dir}
 	for i := range f.Agents {
 		if f.Agents[i].Cwd == "" {
 			f.Agents[i].Cwd = "."
@@ -191,8 +191,8 @@ func (o *connectOptions) build(s *streams) (connector.Config, error) {
 	if err := o.identify(&cfg); err != nil {
 		return cfg, err
 	}
-	if cfg.Artifacts, err = artifact.New(artifact.Config{AllowPlain: o.allowPlain}); err != nil {
-		return cfg, err
+	if cfg.Artifacts, err = artifact.New(artifact.Config{CAFile: f.StoreCAFile, AllowPlain: o.allowPlain}); err != nil {
+		return cfg, misuse("store_ca_file: %s", err)
 	}
 	process := metrics.NewProcess()
 	cfg.Figures = func() (cpuPct, memoryMB *float64) {

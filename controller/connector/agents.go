@@ -31,6 +31,9 @@ type File struct {
 	CertFile  string `json:"cert_file,omitempty"`
 	KeyFile   string `json:"key_file,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	// StoreCAFile replaces the system's roots for the store of the artifacts,
+	// which is another host (row 14).
+	StoreCAFile string `json:"store_ca_file,omitempty"`
 	// ConnectorID replaces the one that is made at the first start.
 	ConnectorID string `json:"connector_id,omitempty" jsonschema:"maxLength=140"`
 	// Dir keeps the state.
