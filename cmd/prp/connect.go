@@ -267,6 +267,9 @@ func (o *connectOptions) programs(cfg *connector.Config) error {
 func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	if !o.alone() {
+		return fail(s, "connect", fmt.Errorf("another connector uses %s", o.file.Dir))
+	}
 	c, err := connector.New(cfg)
 	if err != nil {
 		return fail(s, "connect", err)

@@ -62,6 +62,18 @@ func (o *connectOptions) readState() (state connectState, runs bool, err error) 
 	return state, err == nil && time.Since(state.At) < staleAfter, err
 }
 
+// alone tells whether no other connector uses the folder. One that was killed has
+// left a state that looks fresh, but it does not move.
+func (o *connectOptions) alone() bool {
+	before, runs, err := o.readState()
+	if err != nil || !runs {
+		return true
+	}
+	time.Sleep(2 * connectEvery)
+	now, _, err := o.readState()
+	return err != nil || now.At.Equal(before.At)
+}
+
 func (o *connectOptions) showState(s *streams) int {
 	state, runs, err := o.readState()
 	if err != nil {

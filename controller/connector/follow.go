@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,10 +29,11 @@ var errEnough = errors.New("enough")
 func (r *run) follow() {
 	r.past = true
 	deadline := time.Now().Add(r.c.cfg.Times.Ending)
-	for !r.journalEnded() && time.Now().Before(deadline) && r.ctx.Err() == nil {
-		time.Sleep(followEvery)
+	left := func() bool { return errors.Is(context.Cause(r.ctx), errLeft) }
+	for !r.journalEnded() && time.Now().Before(deadline) && !left() {
+		time.Sleep(followEvery) // a cancel changes nothing: the run is ending
 	}
-	if r.ctx.Err() != nil { // the next connector will find it
+	if left() { // the next connector will find it
 		r.c.call(func() {
 			r.c.running--
 			delete(r.c.runs, r.req.RunID)

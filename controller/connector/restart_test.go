@@ -4,6 +4,7 @@ package connector
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,6 +120,32 @@ func TestUnknown(t *testing.T) {
 	if got := w.got("run_accepted", "again"); got["status"] != "unknown" {
 		t.Errorf("the run is %v", got)
 	}
+}
+
+// TestCancelWhileFollowed: a cancel of a run whose connector has died is answered
+// with its true end (rows 7 and 11).
+func TestCancelWhileFollowed(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("waits", waits)
+	child := w.child()
+	run := w.create("waits")
+	w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
+	w.kill(child)
+	journals, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", journalFile))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("the journals are %q, %v", journals, err)
+	}
+	if err := os.Remove(journals[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Times.Ending = time.Second
+	w.server.Pend(fmt.Appendf(nil, `{"type":"cancel_run","id":"c","run_id":%q}`, run))
+	w.start()
+	if got := w.got("run_cancelled", "c"); got["status"] != "unknown" {
+		t.Errorf("the answer is %v", got)
+	}
+	w.over(run)
 }
 
 // TestEndsWithConnector: a connector that is ended ends its runs; what was not
