@@ -48,7 +48,7 @@ func misuse(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 func commands() []*command {
 	return []*command{
 		runCommand, shellCommand, consoleCommand, replayCommand, validateCommand,
-		workerCommand, taskrunCommand, devserverCommand,
+		workerCommand, connectCommand, taskrunCommand, devserverCommand,
 		scriptsCommand, schemaCommand, conformanceCommand, doctorCommand, completionCommand, versionCommand, helpCommand,
 	}
 }

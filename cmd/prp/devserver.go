@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,10 +32,16 @@ type devserverOptions struct {
 	json      bool
 	submit    submitOptions
 	usualDir  string
+	agents    string
+}
+
+// devserverWords are the servers, each before what is said to it.
+var devserverWords = []string{
+	"worker", "send", "connector", "create", "watch", "approve", "deny", "cancel", "taskrun", "submit",
 }
 
 var devserverCommand = &command{
-	name: "devserver", args: "worker | send TOOL [NAME=VALUE...] | taskrun [-- FLAGS] | submit TEXT",
+	name: "devserver", args: "SERVER | WORD...",
 	short: "a small server to try the doors with",
 	long: `
 Serves on this machine's loopback, so that a door can be tried without a real
@@ -47,39 +54,57 @@ address into --dir, and prints how a worker connects.
 connected there and prints the result. A value that is a JSON list, object,
 number, true or false is taken as such, anything else as text.
 
---misbehave KIND:N:WHAT makes the server err at the Nth frame of a kind; N 0 is
-every one:
+
+'prp devserver connector' is a server for prp connect. It writes a certificate,
+a token and a configuration with agents that play scripts (or those of --agents)
+below --dir, and prints how a connector connects. While one is connected:
+
+  create AGENT GOAL...   starts a run and shows its events
+  watch [RUN]            shows the events of a run, or of all
+  approve [REQUEST]      grants the question that waits, or the one of this id
+  deny [REQUEST]         denies it
+  cancel RUN             ends a run and waits for its end
+
+'prp devserver taskrun' is a server for prp taskrun. It starts one for each task
+that is submitted, with the FLAGS behind --; without them the program cat works
+on it, so that the text comes back. Meanwhile:
+
+  submit TEXT            submits a task, shows its text, and ends with it;
+                         Ctrl-C cancels it
+
+--misbehave KIND:N:WHAT makes the server err at the Nth frame or call of a kind;
+N 0 is every one. The worker's server:
 
   connect                   drop, late
   hello, result, progress   drop, drop-after, hang, mute, late
   command                   drop, drop-after, cut, mute, twice, late
   frame (any that comes)    cut, which is in the middle of the frame
 
-'prp devserver taskrun' is a server for prp taskrun. It starts one for each task
-that is submitted, with the FLAGS; without them the program cat works on it, so
-that the text comes back. Its --misbehave knows fetch, claim, end, stream,
-secrets, plugin, base, restore and seed, and answers an HTTP status as well.
+The connector's: connect, get, put, post, poll, or the type of a frame: drop,
+drop-after, hang, mute, twice, late, close-STATUS, http-STATUS, error-CODE. The
+task runs': fetch, claim, end, stream, secrets, plugin, base, restore, seed: drop,
+drop-after, hang, late, or an HTTP status.
 
-'prp devserver submit TEXT' submits a task, shows its text, and ends with it.
-Ctrl-C cancels it.
-
-exit status: 0 the server was ended, or the command or the task succeeded; 1 it
+exit status: 0 the server was ended, or the command, run or task succeeded; 1 it
 failed; 2 wrong command line; 130 the task was cancelled.
 
   prp devserver worker
   prp devserver send file.read path=README.md limit=100
   prp devserver send command.run 'argv=["go","version"]'
+  prp devserver connector
+  prp devserver create happy Fix the greeting.
   prp devserver taskrun -- --agent claude
   prp devserver submit 'Say hello.'`,
-	operand: operand{words: func() []string { return []string{"worker", "send", "taskrun", "submit"} }},
+	operand: operand{words: func() []string { return devserverWords }},
 	flags: func(fs *flag.FlagSet) runFunc {
 		o := &devserverOptions{}
 		fs.StringVar(&o.dir, "dir", "", "keep token and address in this `directory`")
 		fs.StringVar(&o.addr, "addr", defaultAddr, "listen on `host:port` of loopback; port 0 takes a free one")
 		fs.Var(&o.misbehave, "misbehave", "err as this `rule` says; may be repeated")
-		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with send, wait so `long` for a server and a worker")
+		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with all but the servers, wait so `long` for a server and its client")
 		fs.IntVar(&o.timeoutMS, "timeout-ms", 0, "with send, the `number` of milliseconds that the command may take")
-		fs.BoolVar(&o.json, "json", false, "with send and submit, print every line as it is")
+		fs.BoolVar(&o.json, "json", false, "with send, create, watch, cancel and submit, print every line as it is")
+		fs.StringVar(&o.agents, "agents", "", "with connector, take the agents of the configuration from the JSON list in `file`")
 		fs.BoolVar(&o.submit.noDispatch, "no-dispatch", false, "with taskrun, print how a worker is started instead")
 		fs.StringVar(&o.submit.instructions, "instructions", "", "with submit, the instructions of the agent are this `text`")
 		fs.Var(&o.submit.secretEnv, "secret-env", "with submit, give the task the environment variable `name` as a secret; may be repeated")
@@ -111,18 +136,18 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 		return o.submitTask(s, args[1])
 	case len(args) > 0 && args[0] == "submit":
 		return fail(s, "devserver", misuse("expected the text of a task after submit, got %q", args[1:]))
+	case len(args) > 0 && slices.Contains(devserverWords, args[0]):
+		// It has a folder of its own: all servers can be there at once.
+		o.dir = filepath.Join(o.dir, "connector")
+		return o.connector(s, args[0], args[1:])
 	}
-	return fail(s, "devserver", misuse("expected worker, send, taskrun or submit, got %q", args))
+	return fail(s, "devserver", misuse("expected one of %s, got %q", strings.Join(devserverWords, ", "), args))
 }
 
 func (o *devserverOptions) serve(s *streams) int {
-	var rules []devserver.Rule
-	for _, text := range o.misbehave {
-		r, err := devserver.ParseRule(text)
-		if err != nil {
-			return fail(s, "devserver", misuse("--misbehave: %s", err))
-		}
-		rules = append(rules, r)
+	rules, err := o.rules(devserver.ParseRule)
+	if err != nil {
+		return fail(s, "devserver", err)
 	}
 	host, err := devserver.Listen(o.dir, o.addr)
 	if err != nil {
@@ -135,6 +160,19 @@ func (o *devserverOptions) serve(s *streams) int {
 		return fail(s, "devserver", err)
 	}
 	return exitOK
+}
+
+// rules reads --misbehave with the reader of one server.
+func (o *devserverOptions) rules(parse func(text string) (devserver.Rule, error)) ([]devserver.Rule, error) {
+	var rules []devserver.Rule
+	for _, text := range o.misbehave {
+		r, err := parse(text)
+		if err != nil {
+			return nil, misuse("--misbehave: %s", err)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
 }
 
 // send sends a command and prints what comes back.

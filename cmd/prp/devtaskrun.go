@@ -36,13 +36,9 @@ var echo = []string{"--command", "cat", "--allow-unsandboxed"}
 
 // serveTaskRuns serves task runs, and starts a worker for each one.
 func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
-	var rules []devserver.Rule
-	for _, text := range o.misbehave {
-		r, err := devserver.ParseTaskRunRule(text)
-		if err != nil {
-			return fail(s, "devserver", misuse("--misbehave: %s", err))
-		}
-		rules = append(rules, r)
+	rules, err := o.rules(devserver.ParseTaskRunRule)
+	if err != nil {
+		return fail(s, "devserver", err)
 	}
 	if len(args) == 0 {
 		args = echo

@@ -30,6 +30,18 @@ const closeWait = time.Second
 // ErrNoPong is the end of a connection whose peer has stopped to answer.
 var ErrNoPong = errors.New("the server answers no ping")
 
+// UpgradeError is a server that answered an attempt with HTTP instead of a
+// WebSocket.
+type UpgradeError struct {
+	// Status is the HTTP status.
+	Status int
+}
+
+// Error implements error.
+func (e *UpgradeError) Error() string {
+	return fmt.Sprintf("expected the server to accept a WebSocket, got HTTP status %d", e.Status)
+}
+
 // LinkConfig says where a link goes and how patient it is. Zero members but URL
 // are the defaults above.
 type LinkConfig struct {
@@ -48,7 +60,10 @@ type LinkConfig struct {
 	// begin anew.
 	HealthyAfter time.Duration
 	MaxFrame     int64
-	Backoff      Backoff
+	// Compress offers permessage-deflate, without context takeover: with it each
+	// connection would hold 1.2 MB for its windows.
+	Compress bool
+	Backoff  Backoff
 	// Changed is told each change of the state, in order. It must not block.
 	Changed func(LinkState)
 }
@@ -162,11 +177,29 @@ func text(err error) string {
 
 // once is one connection from its dial to its end.
 func (l *Link) once(ctx context.Context, serve func(context.Context, *Conn) error) error {
-	l.change(func(s *LinkState) { s.Attempts++ })
-	ws, err := l.dial(ctx)
+	conn, err := l.Connect(ctx)
 	if err != nil {
 		return err
 	}
+	return l.Serve(ctx, conn, serve)
+}
+
+// Connect makes one attempt, within the dial timeout. The error is an
+// [*UpgradeError] where the server answered with HTTP. [Link.Serve] has to
+// follow.
+func (l *Link) Connect(ctx context.Context) (*Conn, error) {
+	l.change(func(s *LinkState) { s.Attempts++ })
+	ws, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{link: l, ws: ws}, nil
+}
+
+// Serve calls serve with a connection and closes it afterwards. It returns what
+// serve returns, or [ErrNoPong].
+func (l *Link) Serve(ctx context.Context, conn *Conn, serve func(context.Context, *Conn) error) error {
+	ws := conn.ws
 	defer ws.CloseNow()
 	l.change(func(s *LinkState) {
 		s.Connected, s.Error, s.LastContact = true, "", time.Now()
@@ -180,7 +213,7 @@ func (l *Link) once(ctx context.Context, serve func(context.Context, *Conn) erro
 			ws.CloseNow()
 		}
 	})
-	err = serve(inner, &Conn{link: l, ws: ws})
+	err := serve(inner, conn)
 	if cause := context.Cause(inner); errors.Is(cause, ErrNoPong) {
 		err = cause
 	}
@@ -210,10 +243,13 @@ func (l *Link) dial(ctx context.Context) (*websocket.Conn, error) {
 		}
 		o.HTTPHeader = http.Header{"Authorization": {"Bearer " + token}}
 	}
+	if l.cfg.Compress {
+		o.CompressionMode = websocket.CompressionNoContextTakeover
+	}
 	ws, response, err := websocket.Dial(ctx, l.cfg.URL, o)
 	if err != nil {
 		if response != nil {
-			return nil, fmt.Errorf("expected the server to accept a WebSocket, got HTTP status %d", response.StatusCode)
+			return nil, &UpgradeError{Status: response.StatusCode}
 		}
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}

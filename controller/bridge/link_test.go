@@ -296,3 +296,56 @@ func TestLinkTLS(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkConnect: a refusal tells its HTTP status; a connection is compressed
+// where that is asked for.
+func TestLinkConnect(t *testing.T) {
+	refused := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(refused.Close)
+	l, err := NewLink(LinkConfig{URL: refused.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var upgrade *UpgradeError
+	if _, err := l.Connect(t.Context()); !errors.As(err, &upgrade) || upgrade.Status != http.StatusForbidden {
+		t.Errorf("refused with %v, want status 403", err)
+	}
+	for _, compress := range []bool{false, true} {
+		var offered string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			offered = r.Header.Get("Sec-WebSocket-Extensions")
+			ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionNoContextTakeover})
+			if err != nil {
+				return
+			}
+			defer ws.CloseNow()
+			_ = ws.Write(r.Context(), websocket.MessageText, []byte("hello"))
+			_, _, _ = ws.Read(r.Context())
+		}))
+		t.Cleanup(s.Close)
+		l, err := NewLink(LinkConfig{URL: s.URL, Compress: compress})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := l.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		errEnough := errors.New("enough")
+		err = l.Serve(t.Context(), conn, func(ctx context.Context, c *Conn) error {
+			frame, _, err := c.Read(ctx)
+			if string(frame) != "hello" || err != nil {
+				t.Errorf("read %q, %v", frame, err)
+			}
+			return errEnough
+		})
+		if !errors.Is(err, errEnough) {
+			t.Errorf("serve ended with %v", err)
+		}
+		if (offered != "") != compress {
+			t.Errorf("compress %v offers %q", compress, offered)
+		}
+	}
+}

@@ -24,6 +24,9 @@ type OutboxConfig struct {
 	SpoolBytes int64
 	SpoolAge   time.Duration
 	KeepSent   int
+	// Strict keeps every frame that is not soft until it is acknowledged,
+	// whether it was sent or not (remote.md rule 10).
+	Strict bool
 	// Now is the wall clock; nil is the real one.
 	Now func() time.Time
 }
@@ -38,6 +41,7 @@ type Outbox struct {
 	acked   int64 // every frame up to here is done with
 	live    int64 // bytes of the frames that are kept
 	acks    bool  // the server has acknowledged something
+	lastKey string
 	waiting []entry
 	changed chan struct{}
 }
@@ -67,6 +71,7 @@ type outboxRecord struct {
 	GapFrom  int64   `json:"gap_from,omitempty"` // dropped, and to be told
 	GapTo    int64   `json:"gap_to,omitempty"`
 	LastSeen int64   `json:"last,omitempty"` // numbers up to it are used
+	LastKey  string  `json:"last_key,omitempty"`
 }
 
 // Frame is what is to be sent next.
@@ -114,13 +119,17 @@ func (o *Outbox) replay(line []byte, at span) error {
 	case r.GapTo > 0:
 		o.putGap(r.GapFrom, r.GapTo, at)
 	}
-	o.last = max(o.last, r.LastSeen)
+	if r.LastSeen > 0 {
+		o.last, o.lastKey = max(o.last, r.LastSeen), r.LastKey
+	}
 	return nil
 }
 
 func (o *Outbox) add(e entry) {
 	o.waiting = append(o.waiting, e)
-	o.last = max(o.last, e.seq)
+	if e.seq > o.last {
+		o.last, o.lastKey = e.seq, e.key
+	}
 	o.live += int64(e.line.size)
 }
 
@@ -133,16 +142,33 @@ func (o *Outbox) remove(match func(*entry) bool) {
 		o.live -= int64(e.line.size)
 		return true
 	})
+	o.moveAcked()
+}
+
+func (o *Outbox) ackTo(seq int64) {
+	n := o.search(seq + 1)
+	for _, e := range o.waiting[:n] {
+		o.live -= int64(e.line.size)
+	}
+	o.waiting = o.waiting[n:]
+	o.acked = max(o.acked, min(seq, o.last))
+	o.moveAcked()
+}
+
+// moveAcked moves the cursor over what is gone.
+func (o *Outbox) moveAcked() {
 	if len(o.waiting) == 0 {
+		o.waiting = nil // nothing is kept alive by a part of it
 		o.acked = o.last
 	} else {
 		o.acked = max(o.acked, o.waiting[0].from-1)
 	}
 }
 
-func (o *Outbox) ackTo(seq int64) {
-	o.remove(func(e *entry) bool { return e.seq <= seq })
-	o.acked = max(o.acked, min(seq, o.last))
+// search is the index of the first entry with a number of at least seq.
+func (o *Outbox) search(seq int64) int {
+	i, _ := slices.BinarySearchFunc(o.waiting, seq, func(e entry, seq int64) int { return int(e.seq - seq) })
+	return i
 }
 
 // Close closes the file.
@@ -189,6 +215,13 @@ func (o *Outbox) Changed() <-chan struct{} {
 // it is done with. Both are 0 at first.
 func (o *Outbox) Last() int64 { o.mu.Lock(); defer o.mu.Unlock(); return o.last }
 
+// LastKey is the key of the newest frame, also where that one is gone; empty at
+// first.
+func (o *Outbox) LastKey() string { o.mu.Lock(); defer o.mu.Unlock(); return o.lastKey }
+
+// Bytes is what the frames take that are kept.
+func (o *Outbox) Bytes() int64 { o.mu.Lock(); defer o.mu.Unlock(); return o.live }
+
 // Acked is the cumulative cursor.
 func (o *Outbox) Acked() int64 { o.mu.Lock(); defer o.mu.Unlock(); return o.acked }
 
@@ -197,7 +230,7 @@ func (o *Outbox) Acked() int64 { o.mu.Lock(); defer o.mu.Unlock(); return o.acke
 func (o *Outbox) Next(after int64) (Frame, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(o.waiting, after+1, func(e entry, seq int64) int { return int(e.seq - seq) })
+	i := o.search(after + 1)
 	if i == len(o.waiting) {
 		return Frame{}, false, nil
 	}

@@ -245,3 +245,55 @@ func TestOutboxTenThousand(t *testing.T) {
 		t.Errorf("%d frames wait, want %d from 1 on", len(got), frames)
 	}
 }
+
+// TestOutboxStrict: a strict outbox loses nothing but soft frames, however often
+// they were sent and however old they are (remote.md rule 10).
+func TestOutboxStrict(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := openOutbox(t, filepath.Join(t.TempDir(), "outbox"), OutboxConfig{
+		Strict: true, KeepSent: 1, Now: func() time.Time { return now },
+	})
+	for range 3 {
+		o.Sent(put(t, o, "hard", false))
+	}
+	o.Sent(put(t, o, "soft", true))
+	now = now.Add(25 * time.Hour)
+	put(t, o, "late", false)
+	expect(t, "a day later", waiting(t, o), "1", "2", "3", "gap 4-4", "5")
+}
+
+// TestOutboxLastKey: the key of the newest frame outlives the frame, a restart
+// and a rewrite of the file.
+func TestOutboxLastKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "outbox")
+	o := openOutbox(t, path, OutboxConfig{})
+	if o.LastKey() != "" {
+		t.Errorf("an empty outbox has the last key %q", o.LastKey())
+	}
+	put(t, o, "a", false)
+	put(t, o, "b", false)
+	if err := o.Ack(2); err != nil {
+		t.Fatal(err)
+	}
+	o.Close()
+	o = openOutbox(t, path, OutboxConfig{})
+	if o.LastKey() != "b" || o.Bytes() != 0 {
+		t.Errorf("after a restart the last key is %q, and %d bytes are kept; want \"b\" and 0", o.LastKey(), o.Bytes())
+	}
+	big := strings.Repeat("x", 1<<20)
+	for i := range 6 {
+		if _, err := o.Put("c", false, func(int64) []byte { return fmt.Appendf(nil, "%q", big) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Ack(int64(i + 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 4<<20 {
+		t.Errorf("the file was not rewritten: %v, %v", info.Size(), err)
+	}
+	o.Close()
+	if o = openOutbox(t, path, OutboxConfig{}); o.LastKey() != "c" || o.Last() != 8 {
+		t.Errorf("after a rewrite the last key is %q of frame %d, want \"c\" of 8", o.LastKey(), o.Last())
+	}
+}

@@ -3,25 +3,17 @@ package bridge
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // trim keeps the limits: what was sent and is not acknowledged for too long is
 // dropped, and where the spool is full the oldest soft frames are.
 func (o *Outbox) trim() error {
 	oldest := o.cfg.Now().Add(-o.cfg.SpoolAge)
-	extra := -o.cfg.KeepSent
-	for i := range o.waiting {
-		if o.waiting[i].sent {
-			extra++
-		}
+	var err error
+	if !o.cfg.Strict {
+		err = o.trimSent(oldest)
 	}
-	err := o.drop(func(e *entry) bool {
-		if !e.sent {
-			return false
-		}
-		extra--
-		return extra >= 0 && !o.acks || e.at.Before(oldest)
-	})
 	for err == nil {
 		over := o.live > o.cfg.SpoolBytes
 		if !over && (len(o.waiting) == 0 || !o.waiting[0].at.Before(oldest)) {
@@ -34,6 +26,23 @@ func (o *Outbox) trim() error {
 		err = o.toGap(i)
 	}
 	return err
+}
+
+// trimSent drops what was sent and is not acknowledged for too long.
+func (o *Outbox) trimSent(oldest time.Time) error {
+	extra := -o.cfg.KeepSent
+	for i := range o.waiting {
+		if o.waiting[i].sent {
+			extra++
+		}
+	}
+	return o.drop(func(e *entry) bool {
+		if !e.sent {
+			return false
+		}
+		extra--
+		return extra >= 0 && !o.acks || e.at.Before(oldest)
+	})
 }
 
 // toGap replaces a soft frame by a gap and joins it with its neighbours.
@@ -73,7 +82,7 @@ func (o *Outbox) compact() error {
 	kept := make([]entry, 0, len(o.waiting))
 	var live int64
 	err := o.log.rewrite(func(next *file) error {
-		head, err := json.Marshal(outboxRecord{LastSeen: o.last})
+		head, err := json.Marshal(outboxRecord{LastSeen: o.last, LastKey: o.lastKey})
 		if err != nil {
 			return err
 		}

@@ -93,11 +93,15 @@ func (t TLS) Client() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: c, Proxy: http.ProxyFromEnvironment}
+	return NewClient(c), nil
+}
+
+// NewClient is an HTTP client for a configuration, as [TLS.Client] makes it.
+func NewClient(c *tls.Config) *http.Client {
 	return &http.Client{
-		Transport:     transport,
+		Transport:     &http.Transport{TLSClientConfig: c, Proxy: http.ProxyFromEnvironment},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	}
 }
 
 // ReadPrivate reads a file of at most most bytes that only its owner may be able

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +90,10 @@ func (h *Host) Serve(ctx context.Context, cfg WorkerConfig) error {
 // ServeHandler serves a handler until ctx ends, and then calls end, which ends
 // what the handler still does.
 func (h *Host) ServeHandler(ctx context.Context, handler http.Handler, end func()) error {
+	return serve(ctx, h.listener, handler, end)
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, end func()) error {
 	defer end()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerWait}
 	stop := context.AfterFunc(ctx, func() {
@@ -96,7 +101,7 @@ func (h *Host) ServeHandler(ctx context.Context, handler http.Handler, end func(
 		server.Close()
 	})
 	defer stop()
-	if err := server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -105,9 +110,9 @@ func (h *Host) ServeHandler(ctx context.Context, handler http.Handler, end func(
 // errNotYet is a server or a worker that is not there, so nothing was sent.
 var errNotYet = errors.New("nothing was sent")
 
-// Post hands a command to the server whose files are in a folder, and returns
-// what it answers: a frame a line, up to the result. It waits so long for a
-// server and a worker. The caller closes the answer.
+// Post hands a command for a worker to the server whose files are in a folder,
+// and returns what it answers: a frame a line, up to the result. It waits so long
+// for a server and a worker. The caller closes the answer.
 func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (io.ReadCloser, error) {
 	return PostTo(ctx, dir, SendPath, command, wait)
 }
@@ -160,4 +165,9 @@ func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, 
 		return nil, fmt.Errorf("the server says: %s; %w", why, errNotYet)
 	}
 	return nil, fmt.Errorf("the server says: %s", why)
+}
+
+// knows tells whether a request has the host's token.
+func (h *Host) knows(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
 }

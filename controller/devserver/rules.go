@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// Kinds of frames that a rule can mean.
+// Kinds of frames that a rule can mean. A connector's frames are meant by their
+// type.
 const (
 	OnConnect  = "connect"
 	OnHello    = "hello"
@@ -50,6 +52,15 @@ const (
 	Late = "late"
 )
 
+// Deeds of a connector's server that name a number after them: a WebSocket
+// status, an HTTP status at the connection, a code of an error instead of the
+// answer.
+const (
+	Close = "close-"
+	HTTP  = "http-"
+	Fault = "error-"
+)
+
 // workerDeeds says what can be done at each kind of frame of a worker.
 var workerDeeds = map[string][]string{
 	OnConnect:  {Drop, Late},
@@ -66,6 +77,16 @@ var taskRunDeeds = func() map[string][]string {
 	deeds := map[string][]string{}
 	for _, kind := range []string{OnFetch, OnClaim, OnEnd, OnStream, OnSecrets, OnPlugin, OnBase, OnRestore, OnSeed} {
 		deeds[kind] = []string{Drop, DropAfter, Hang, Late}
+	}
+	return deeds
+}()
+
+// connectorDeeds says what can be done at each kind of frame of a connector,
+// beside those that name a number.
+var connectorDeeds = func() map[string][]string {
+	deeds := map[string][]string{}
+	for _, kind := range append([]string{OnConnect}, connectorKinds...) {
+		deeds[kind] = []string{Drop, DropAfter, Hang, Mute, Twice, Late}
 	}
 	return deeds
 }()
@@ -126,4 +147,50 @@ func parseRule(text string, deeds map[string][]string, more string, numbered fun
 		return Rule{}, fmt.Errorf("expected KIND:N:WHAT with a number from 0 (every one), got %q", text)
 	}
 	return Rule{On: parts[0], Nth: n, Do: parts[2]}, nil
+}
+
+// numberOf is what follows a deed of a connector's server; 0 where it is another.
+func numberOf(do, deed string) int {
+	text, ok := strings.CutPrefix(do, deed)
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil {
+		return 0
+	}
+	return n
+}
+
+// ParseConnectorRule reads a rule of the connector's server as KIND:N:WHAT; WHAT
+// can also be [Close], [HTTP] or [Fault] with a number after it.
+func ParseConnectorRule(text string) (Rule, error) {
+	return parseRule(text, connectorDeeds, Close+"STATUS, "+HTTP+"STATUS, "+Fault+"CODE", func(do string) bool {
+		return numberOf(do, Close)+numberOf(do, HTTP)+numberOf(do, Fault) > 0
+	})
+}
+
+// ruleBook counts frames and knows what is to be done at each.
+type ruleBook struct {
+	mu     sync.Mutex
+	counts map[string]int
+	rules  []Rule
+}
+
+func newRuleBook(rules []Rule) *ruleBook { return &ruleBook{counts: map[string]int{}, rules: rules} }
+
+// next counts a frame of a kind and tells what is to be done; empty is nothing.
+func (b *ruleBook) next(kind string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts[kind]++
+	i := slices.IndexFunc(b.rules, func(r Rule) bool { return r.On == kind && (r.Nth == 0 || r.Nth == b.counts[kind]) })
+	if i < 0 {
+		return ""
+	}
+	return b.rules[i].Do
+}
+
+// set replaces the rules; what was counted stays.
+func (b *ruleBook) set(rules []Rule) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rules = rules
 }

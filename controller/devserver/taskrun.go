@@ -83,11 +83,11 @@ type run struct {
 
 // TaskRuns is a server of the worker API for task runs (workerclient.md).
 type TaskRuns struct {
-	cfg TaskRunsConfig
+	cfg   TaskRunsConfig
+	rules *ruleBook
 
 	mu      sync.Mutex
 	runs    map[string]*run
-	counts  map[string]int
 	changed chan struct{}
 	closed  context.Context
 	close   context.CancelFunc
@@ -95,7 +95,7 @@ type TaskRuns struct {
 
 // NewTaskRuns returns a server without runs.
 func NewTaskRuns(cfg TaskRunsConfig) *TaskRuns {
-	s := &TaskRuns{cfg: cfg, runs: map[string]*run{}, counts: map[string]int{}, changed: make(chan struct{})}
+	s := &TaskRuns{cfg: cfg, rules: newRuleBook(cfg.Rules), runs: map[string]*run{}, changed: make(chan struct{})}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }

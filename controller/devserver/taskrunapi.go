@@ -79,7 +79,7 @@ func (s *TaskRuns) api(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, http.StatusNotFound, "no such call")
 		return
 	}
-	do := s.rule(kind)
+	do := s.rules.next(kind)
 	answer := reply{}
 	misbehaves := statusRule(do)
 	if misbehaves > 0 {
@@ -115,25 +115,13 @@ func (s *TaskRuns) finish(rw http.ResponseWriter, r *http.Request, do string, an
 		}
 		panic(http.ErrAbortHandler)
 	case Late:
-		wait(s.closed, lateBy)
+		_ = sleep(s.closed, lateBy) // an end has its own effect
 	}
 	for name, value := range answer.header {
 		rw.Header().Set(name, value)
 	}
 	rw.WriteHeader(answer.status)
 	_, _ = rw.Write(answer.body) // a worker that has left
-}
-
-// rule counts a call and finds what is to be done.
-func (s *TaskRuns) rule(kind string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counts[kind]++
-	i := slices.IndexFunc(s.cfg.Rules, func(r Rule) bool { return r.On == kind && (r.Nth == 0 || r.Nth == s.counts[kind]) })
-	if i < 0 {
-		return ""
-	}
-	return s.cfg.Rules[i].Do
 }
 
 // reply is an answer before it is written.

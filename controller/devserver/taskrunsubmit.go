@@ -1,10 +1,8 @@
 package devserver
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"prp/controller/workerclient"
 )
@@ -100,15 +98,5 @@ func (s *TaskRuns) cancel(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "expected a JSON object with an id", http.StatusBadRequest)
 	case !s.RequestCancel(which.ID):
 		http.Error(rw, "no such run", http.StatusNotFound)
-	}
-}
-
-// wait blocks for a time or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -70,10 +70,10 @@ const onGap = "gap"
 
 // Worker is a server for one worker.
 type Worker struct {
-	cfg WorkerConfig
+	cfg   WorkerConfig
+	rules *ruleBook
 
 	mu          sync.Mutex
-	counts      map[string]int
 	connections int
 	current     *wire
 	frames      []Frame
@@ -89,7 +89,7 @@ func NewWorker(cfg WorkerConfig) *Worker {
 	if cfg.Ack == "" {
 		cfg.Ack = AckSeq
 	}
-	w := &Worker{cfg: cfg, counts: map[string]int{}, changed: make(chan struct{})}
+	w := &Worker{cfg: cfg, rules: newRuleBook(cfg.Rules), changed: make(chan struct{})}
 	w.closed, w.close = context.WithCancel(context.Background())
 	return w
 }
@@ -115,12 +115,12 @@ func (w *Worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (w *Worker) accept(rw http.ResponseWriter, r *http.Request) {
-	switch w.rule(OnConnect) {
+	switch w.rules.next(OnConnect) {
 	case Drop:
 		http.Error(rw, "as ordered", http.StatusServiceUnavailable)
 		return
 	case Late:
-		if w.wait(lateBy) != nil {
+		if sleep(w.closed, lateBy) != nil {
 			return
 		}
 	}
@@ -146,13 +146,13 @@ var errOrdered = errors.New("dropped as ordered")
 
 func (w *Worker) serve(ws *wire, number int) error {
 	for {
-		raw, err := ws.readCut(w.closed, func() bool { return w.rule(OnFrame) == Cut })
+		raw, err := ws.readCut(w.closed, func() bool { return w.rules.next(OnFrame) == Cut })
 		if err != nil {
 			return err
 		}
 		f := parseFrame(raw)
 		f.Connection = number
-		do := w.rule(f.Kind)
+		do := w.rules.next(f.Kind)
 		switch do {
 		case Drop:
 			return errOrdered
@@ -160,7 +160,7 @@ func (w *Worker) serve(ws *wire, number int) error {
 			<-w.closed.Done()
 			return errOrdered
 		case Late:
-			if err := w.wait(lateBy); err != nil {
+			if err := sleep(w.closed, lateBy); err != nil {
 				return err
 			}
 		}
@@ -174,29 +174,6 @@ func (w *Worker) serve(ws *wire, number int) error {
 			return errOrdered
 		}
 	}
-}
-
-func (w *Worker) wait(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-w.closed.Done():
-		return w.closed.Err()
-	}
-}
-
-// rule counts a frame and finds what is to be done.
-func (w *Worker) rule(kind string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts[kind]++
-	i := slices.IndexFunc(w.cfg.Rules, func(r Rule) bool { return r.On == kind && (r.Nth == 0 || r.Nth == w.counts[kind]) })
-	if i < 0 {
-		return ""
-	}
-	return w.cfg.Rules[i].Do
 }
 
 func parseFrame(raw []byte) Frame {
@@ -336,7 +313,7 @@ func (w *Worker) Send(ctx context.Context, frame []byte) error {
 	if ws == nil {
 		return errors.New("the worker has just left")
 	}
-	switch w.rule(OnCommand) {
+	switch w.rules.next(OnCommand) {
 	case Drop:
 		ws.CloseNow()
 		return nil
@@ -345,7 +322,7 @@ func (w *Worker) Send(ctx context.Context, frame []byte) error {
 	case Mute:
 		return nil
 	case Late:
-		if err := w.wait(lateBy); err != nil {
+		if err := sleep(w.closed, lateBy); err != nil {
 			return err
 		}
 	case Twice:

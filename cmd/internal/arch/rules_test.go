@@ -64,6 +64,10 @@ var rooms = map[string]room{
 		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
 	},
+	"controller/connector": {
+		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol", "protocol/journal"},
+		third: []string{websocket},
+	},
 	// Parts of the remote doors.
 	"controller/artifact":              {own: []string{"controller/bridge", "controller/s3"}},
 	"controller/s3":                    {own: []string{"controller/bridge"}},
@@ -73,7 +77,7 @@ var rooms = map[string]room{
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff}},
-	"controller/devserver": {own: []string{"controller/bridge", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
+	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
 	"controller/workerclient": {
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},

@@ -1,0 +1,218 @@
+package connector
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"prp/controller/artifact"
+)
+
+// inputFile is an artifact of a context_bundle as the harness sees it.
+type inputFile struct {
+	ArtifactID string `json:"artifact_id"`
+	Path       string `json:"path,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
+// maxURLs is how many URLs are asked for to move one artifact (row 14).
+const maxURLs = 3
+
+// uploadRequest and downloadRequest ask for a URL (seed).
+type uploadRequest struct {
+	Type        string `json:"type"`
+	ID          string `json:"id"`
+	RunID       string `json:"run_id"`
+	Name        string `json:"name"`
+	ContentType string `json:"content_type"`
+	SizeBytes   int64  `json:"size_bytes"`
+}
+
+type downloadRequest struct {
+	Type       string `json:"type"`
+	ID         string `json:"id"`
+	RunID      string `json:"run_id"`
+	ArtifactID string `json:"artifact_id"`
+}
+
+// uploaded tells that the bytes are there (row 14).
+type uploaded struct {
+	Type       string `json:"type"`
+	RunID      string `json:"run_id"`
+	ArtifactID string `json:"artifact_id"`
+	SizeBytes  int64  `json:"size_bytes"`
+	SHA256     string `json:"sha256"`
+}
+
+// errNoArtifacts is a connector that moves none.
+var errNoArtifacts = errors.New("this connector moves no artifacts")
+
+// askURL asks for a URL and waits. It is called outside the loop.
+func (r *run) askURL(ctx context.Context, kind, id, key string, body []byte) (serverAnswer, error) {
+	type reply struct {
+		answer serverAnswer
+		err    *Error
+	}
+	got := make(chan reply, 1)
+	r.c.call(func() {
+		r.c.send(&ask{
+			id: id, kind: kind, run: r, key: key, body: body, until: time.Now().Add(r.c.cfg.Times.URL),
+			done: func(a serverAnswer, e *Error) { got <- reply{a, e} },
+		})
+	})
+	select {
+	case k := <-got:
+		if k.err != nil {
+			return k.answer, k.err
+		}
+		return k.answer, nil
+	case <-ctx.Done():
+		return serverAnswer{}, context.Cause(ctx)
+	}
+}
+
+// fetchInputs brings the artifacts of the context_bundle (row 14). One that
+// cannot be had is told, to the server and to the harness, and the run begins.
+func (r *run) fetchInputs() []inputFile {
+	var list []inputFile
+	for _, id := range r.req.Artifacts {
+		in := inputFile{ArtifactID: id}
+		path, err := r.fetch(id)
+		if err != nil {
+			in.Error = r.c.mask.String(err.Error())
+			r.warn("artifact_not_downloaded", "an artifact was not downloaded: "+err.Error(), members{"artifact_id": quoted(id)})
+		} else {
+			in.Path = path
+		}
+		list = append(list, in)
+	}
+	return list
+}
+
+// fetch downloads one artifact into the folder of the run. An id of a server is
+// no file name.
+func (r *run) fetch(id string) (string, error) {
+	if r.c.cfg.Artifacts == nil {
+		return "", errNoArtifacts
+	}
+	dir, err := filepath.Abs(filepath.Join(r.dir, inputsDir))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	sum := sha256.Sum256([]byte(id))
+	name := hex.EncodeToString(sum[:16])
+	err = r.withURL(func() error {
+		request := downloadRequest{Type: typeDownload, ID: newID(), RunID: r.req.RunID, ArtifactID: id}
+		a, err := r.askURL(r.ctx, typeDownload, request.ID, id, marshal(request))
+		if err != nil {
+			return err
+		}
+		_, err = r.c.cfg.Artifacts.Download(r.ctx, artifact.Download{
+			URL: a.DownloadURL, Root: root, Name: name, Want: artifact.Sum{Size: a.SizeBytes, SHA256: a.SHA256},
+		})
+		return err
+	})
+	return filepath.Join(dir, name), err
+}
+
+// withURL tries a transfer, with a new URL where the one before is used up.
+func (r *run) withURL(try func() error) error {
+	var err error
+	for range maxURLs {
+		if err = try(); !errors.Is(err, artifact.ErrNewURL) || r.ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// upload sends an artifact that the harness names by a path inside the agent's
+// working folder, once; the lock is held. The completion waits for it. A failure
+// is a warning and never changes the outcome of the run (remote.md rule 8).
+func (r *run) upload(raw json.RawMessage) {
+	p := payloadOf(raw)
+	path := unquoted(p["path"])
+	if path == "" || r.sent[path] || !r.mayUpload() {
+		return // it is a reference to something else, or on its way
+	}
+	r.sent[path] = true
+	request := uploadRequest{
+		Type: typeUpload, RunID: r.req.RunID, Name: unquoted(p["name"]), ContentType: unquoted(p["content_type"]),
+	}
+	if request.Name == "" {
+		request.Name = filepath.Base(path)
+	}
+	if request.ContentType == "" {
+		request.ContentType = "application/octet-stream"
+	}
+	r.uploads.Go(func() {
+		if err := r.sendFile(path, request); err != nil {
+			r.warn("artifact_not_uploaded", fmt.Sprintf("the artifact %q was not uploaded: %s", request.Name, err), members{"name": quoted(request.Name)})
+		}
+	})
+}
+
+// mayUpload tells whether there is where artifacts can come from.
+func (r *run) mayUpload() bool { return r.c.cfg.Artifacts != nil && r.agent.Cwd != "" }
+
+func (r *run) sendFile(path string, request uploadRequest) error {
+	root, err := os.OpenRoot(r.agent.Cwd)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if filepath.IsAbs(path) {
+		if path, err = filepath.Rel(r.agent.Cwd, path); err != nil {
+			return err
+		}
+	}
+	// What leads out of the folder is refused. A FIFO would block in open.
+	info, err := root.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("expected a regular file, got %s", info.Mode().Type())
+	}
+	f, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return err
+	}
+	request.SizeBytes = info.Size()
+	request.Name = r.c.mask.String(request.Name)
+	return r.withURL(func() error {
+		request.ID = newID()
+		a, err := r.askURL(r.ctx, typeUpload, request.ID, "", marshal(request))
+		if err != nil {
+			return err
+		}
+		sum, err := r.c.cfg.Artifacts.Upload(r.ctx, artifact.Upload{
+			URL: a.UploadURL, File: f, Size: request.SizeBytes, ContentType: request.ContentType,
+		})
+		if err != nil {
+			return err
+		}
+		r.c.reply(uploaded{
+			Type: typeUploaded, RunID: r.req.RunID, ArtifactID: a.ArtifactID, SizeBytes: sum.Size, SHA256: sum.SHA256,
+		})
+		return nil
+	})
+}

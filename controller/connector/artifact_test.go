@@ -1,0 +1,149 @@
+//go:build unix
+
+package connector
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"prp/controller/devserver"
+)
+
+// withArtifacts is a script whose result names artifacts.
+func withArtifacts(list string) string {
+	return "[" + strings.Replace(result, `"artifacts":[]`, `"artifacts":[`+list+`]`, 1) + "]"
+}
+
+// TestUpload: an artifact of the result is sent to the URL that the server gives,
+// and told with its size and hash, before the completion (row 14).
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	dir := t.TempDir()
+	text := strings.Repeat("a,b\n", 50_000)
+	for _, name := range []string{"results.csv", "second"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.agent("makes", "["+`{"kind":"event","event_type":"interaction.artifact","payload":{"path":"second"}},`+
+		withArtifacts(`{"path":"results.csv","name":"results.csv","content_type":"text/csv"},{"kind":"url"}`)[1:], func(a *Agent) { a.Cwd = dir })
+	w.start()
+	run := w.create("makes")
+	_, end := w.over(run)
+	if end["status"] != "succeeded" {
+		t.Errorf("the completion is %v", end)
+	}
+	for _, name := range []string{"results.csv", "second"} {
+		if body, ok := w.server.Object(name); !ok || string(body) != text {
+			t.Errorf("%s has %d bytes, want %d", name, len(body), len(text))
+		}
+	}
+	ask := w.got("upload_artifact", run)
+	if ask["size_bytes"] != float64(len(text)) || ask["run_id"] != run {
+		t.Errorf("upload_artifact is %v", ask)
+	}
+	told := w.got("artifact_uploaded", run)
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); told["sha256"] != sum || told["size_bytes"] != float64(len(text)) || told["artifact_id"] == "" {
+		t.Errorf("artifact_uploaded is %v", told)
+	}
+	if n := w.count("artifact_uploaded", run); n != 2 {
+		t.Errorf("%d artifacts were told, want 2", n)
+	}
+}
+
+// TestUploadFails: a failed upload is a warning, never the run's failure (row 14,
+// remote.md rule 8).
+func TestUploadFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path string
+		rules      []devserver.Rule
+	}{
+		{"the store fails", "f", []devserver.Rule{rule("put", 0, "http-503")}},
+		{"the server gives no URL", "f", []devserver.Rule{rule("upload_artifact", 0, "error-4007")}},
+		{"the server is silent", "f", []devserver.Rule{rule("upload_artifact", 0, devserver.Mute)}},
+		{"the file is missing", "nothing", nil},
+		{"the file is outside", outside, nil},
+		{"the file is outside by a link", "link", nil},
+	} {
+		w := settle(t, devserver.ConnectorConfig{Rules: c.rules})
+		w.agent("makes", withArtifacts(fmt.Sprintf(`{"path":%q}`, c.path)), func(a *Agent) { a.Cwd = dir })
+		w.cfg.Times.URL = 300 * time.Millisecond
+		w.start()
+		events, end := w.over(w.create("makes"))
+		if end["status"] != "succeeded" || !warned(events, "artifact_not_uploaded") {
+			t.Errorf("%s: the completion is %v, the events are %s", c.name, end, kinds(events))
+		}
+	}
+}
+
+// TestUploadNewURL: a URL that is refused is replaced by a new one (row 14).
+func TestUploadNewURL(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("put", 1, "http-403")}})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.start()
+	run := w.create("makes")
+	events, _ := w.over(run)
+	if body, ok := w.server.Object("f"); !ok || string(body) != "text" || warned(events, "artifact_not_uploaded") {
+		t.Errorf("the artifact is %q, the events are %s", body, kinds(events))
+	}
+	if n := w.count("upload_artifact", run); n != 2 {
+		t.Errorf("%d URLs were asked for, want 2", n)
+	}
+}
+
+// TestDownload: the artifacts of the context_bundle are files before the turn
+// starts; one that cannot be had is told to both sides (row 14).
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.server.PutObject("artifact-id-1", []byte("the input"))
+	copied := filepath.Join(t.TempDir(), "copy")
+	script := filepath.Join(t.TempDir(), "harness")
+	text := `#!/bin/sh
+echo '{"schema":"paperclip.harness.message.v1","messageSeq":1,"type":"ready","payload":{"version":"1"}}'
+while read -r line; do case "$line" in *turn.start*)
+	printf '%s\n' "$line" > ` + copied + `.turn
+	cat "$(printf '%s' "$line" | sed 's/.*"path":"\([^"]*\)".*/\1/')" > ` + copied + `
+	exit 0;; esac; done
+`
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("takes", "happy-path", func(a *Agent) { a.Harness = script })
+	w.start()
+	run := w.create("takes", `,"context_bundle":{"artifacts":["artifact-id-1","nothing"]}`)
+	events, _ := w.over(run)
+	if !warned(events, "artifact_not_downloaded") {
+		t.Errorf("the events are %s", kinds(events))
+	}
+	if raw, err := os.ReadFile(copied); string(raw) != "the input" {
+		t.Errorf("the harness has read %q, %v", raw, err)
+	}
+	turn, err := os.ReadFile(copied + ".turn")
+	if err != nil || !strings.Contains(string(turn), `"artifact_id":"nothing","error":"4001: there is no such artifact"`) {
+		t.Errorf("the turn is %s, %v", turn, err)
+	}
+}

@@ -1,0 +1,197 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"prp/controller/artifact"
+	"prp/controller/bridge"
+)
+
+// Limits that hold where a [Config] does not say otherwise.
+const (
+	defaultRuns  = 16
+	defaultQueue = 64
+	// maxSpools bounds the runs whose events the server has not acknowledged:
+	// each holds two files open.
+	maxSpools = 512
+	// maxAnswers bounds the answers that wait for a connection; the server asks
+	// again for one that was dropped.
+	maxAnswers = 1024
+	// minSpool is the least share of the spool that a run gets, in bytes.
+	minSpool = 1 << 20
+)
+
+// Bounds of what a server may set (row 4).
+const (
+	maxFrame     = bridge.DefaultMaxFrame
+	minFrame     = 16 << 10
+	maxBatchWait = time.Second
+	maxBeat      = 5 * time.Minute
+)
+
+// Times are the timeouts of the seed and of connector.md; zero is their value
+// there. Tests shorten them.
+type Times struct {
+	Register        time.Duration // 10 s, row 3
+	Heartbeat       time.Duration // 30 s, row 5
+	MinHeartbeat    time.Duration // 5 s: what a server may set at least
+	HeartbeatAnswer time.Duration // 5 s, row 5
+	EventAck        time.Duration // 60 s, row 9
+	Approval        time.Duration // 5 min, row 12
+	Handoff         time.Duration // 30 s, row 13
+	Force           time.Duration // 14 s, row 11
+	Busy            time.Duration // 60 s, row 15
+	URL             time.Duration // 300 s: to get an artifact's URL and use it, row 14
+	Poll            time.Duration // 25 s, row 17
+	Socket          time.Duration // 60 s: when WebSocket is tried again, row 17
+	// Ending is how long the runner of a connector that died is given to end
+	// its run: its stop ladder and its hard bound (prp.md section 6).
+	Ending time.Duration // 30 s
+	// Deliver is how long a drain waits for the last acknowledgement.
+	Deliver time.Duration // 60 s
+}
+
+func (t *Times) fill() {
+	for _, d := range []struct {
+		at    *time.Duration
+		value time.Duration
+	}{
+		{&t.Register, 10 * time.Second},
+		{&t.Heartbeat, 30 * time.Second},
+		{&t.MinHeartbeat, 5 * time.Second},
+		{&t.HeartbeatAnswer, 5 * time.Second},
+		{&t.EventAck, 60 * time.Second},
+		{&t.Approval, 5 * time.Minute},
+		{&t.Handoff, 30 * time.Second},
+		{&t.Force, 14 * time.Second},
+		{&t.Busy, busyRetry},
+		{&t.URL, 300 * time.Second},
+		{&t.Poll, 25 * time.Second},
+		{&t.Socket, 60 * time.Second},
+		{&t.Ending, 30 * time.Second},
+		{&t.Deliver, 60 * time.Second},
+	} {
+		if *d.at <= 0 {
+			*d.at = d.value
+		}
+	}
+}
+
+// Config says what a connector offers and where its server is.
+type Config struct {
+	// ID names the connector, 1 to 140 characters; see [ID].
+	ID            string
+	Version, Host string
+	Agents        []Agent
+	// MaxConcurrentRuns bounds the runs of all agents, MaxQueue those that
+	// wait; -1 is none. Zero is 16 and 64.
+	MaxConcurrentRuns, MaxQueue int
+	// Dir is the connector's own folder for its state; it is made.
+	Dir string
+	// Link is the way to the server. Its client and its token serve the HTTPS
+	// fallback as well, at PollURL; empty is none.
+	Link    bridge.LinkConfig
+	PollURL string
+	// Renewed blocks until there is another token than the one in use, and the
+	// session has to be made anew (row 18); nil is a token that stays.
+	Renewed func(context.Context) error
+	// Runner is the command line of a runner, Env its environment.
+	Runner []string
+	Env    []string
+	// Artifacts moves the bytes of artifacts; nil: there are none.
+	Artifacts *artifact.Client
+	// Secrets are values that are masked in everything that is sent or kept.
+	Secrets []string
+	// Figures tells what the process uses: per cent of one CPU and megabytes.
+	// What is not known is nil. Nil is nothing.
+	Figures func() (cpuPct, memoryMB *float64)
+	// Report is told what a person at the connector may want to know.
+	Report func(text string)
+	Times  Times
+}
+
+// Names of what is in Config.Dir.
+const (
+	idFile      = "connector_id"
+	runsFile    = "runs.jsonl"
+	grantsFile  = "approvals.jsonl"
+	runsDir     = "runs"
+	stoppedFile = "stopped"
+)
+
+// Names of what is in the folder of a run.
+const (
+	requestFile = "request.json"
+	startedFile = "started"
+	eventsFile  = "events.jsonl"
+	journalFile = "run.jsonl"
+	inputsDir   = "artifacts"
+)
+
+func (c *Config) fill() error {
+	if n := utf8.RuneCountInString(c.ID); n == 0 || n > maxID {
+		return fmt.Errorf("connector: id: expected 1 to %d characters, got %d", maxID, n)
+	}
+	if c.Dir == "" {
+		return errors.New("connector: expected a folder for the state, got none")
+	}
+	if len(c.Runner) == 0 {
+		return errors.New("connector: expected the command line of a runner, got none")
+	}
+	if err := checkAgents(c.Agents); err != nil {
+		return fmt.Errorf("connector: %w", err)
+	}
+	if c.MaxConcurrentRuns <= 0 {
+		c.MaxConcurrentRuns = defaultRuns
+	}
+	switch {
+	case c.MaxQueue == 0:
+		c.MaxQueue = defaultQueue
+	case c.MaxQueue < 0:
+		c.MaxQueue = 0
+	}
+	if c.Report == nil {
+		c.Report = func(string) {}
+	}
+	if c.Figures == nil {
+		c.Figures = func() (*float64, *float64) { return nil, nil }
+	}
+	c.Times.fill()
+	return os.MkdirAll(filepath.Join(c.Dir, runsDir), 0o700)
+}
+
+// ID is the connector's id: the one in its folder, which is made once and stays
+// (row 3). Given, where it is not empty, becomes the one in the folder.
+func ID(dir, given string) (string, error) {
+	path := filepath.Join(dir, idFile)
+	if given == "" {
+		kept, err := bridge.ReadSecret(path)
+		if err == nil || !errors.Is(err, os.ErrNotExist) {
+			return kept, err
+		}
+		given = newID()
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return given, writeWhole(path, []byte(given+"\n"))
+}
+
+// writeWhole replaces a file; a crash leaves the old or the new one.
+func writeWhole(path string, text []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,367 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// pipe is a transport: frames in order, each way.
+type pipe interface {
+	// Read blocks until a frame comes.
+	Read(ctx context.Context) ([]byte, error)
+	// Write sends frames. After an error the pipe is lost, and some of them may
+	// have arrived.
+	Write(ctx context.Context, frames [][]byte) error
+}
+
+// Ends of a session that are no loss of the pipe.
+var (
+	errNoRegister  = errors.New("the server has not answered register in time")
+	errNoHeartbeat = errors.New("the server has not answered two heartbeats")
+	errNoEventAck  = errors.New("the server has not acknowledged events in time")
+	errRenew       = errors.New("the token is about to expire, and there is a newer one")
+)
+
+// session is one registered connection over either transport.
+type session struct {
+	c      *Connector
+	pipe   pipe
+	number int64
+	wakeup chan struct{} // as Connector.wake, for urgent frames
+	early  []inbound     // what came before the answer to register
+
+	// What follows belongs to the writer.
+	cursors map[*spool]*cursor
+	first   int // the spool that is served next
+	paced   time.Time
+
+	mu     sync.Mutex
+	urgent [][]byte
+	beats  int // heartbeats that were not answered
+	acked  chan struct{}
+	held   []inbound // requests before the events were sent again
+	caught bool
+}
+
+// cursor is how far the events of a run were sent in this session.
+type cursor struct {
+	sent, acked, target int64
+	since               time.Time // since when what was sent is not acknowledged
+}
+
+// serve is one session from register to its end. Losing it stops nothing.
+func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
+	s := &session{c: c, pipe: p, wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1)}
+	ack, err := s.register(ctx)
+	if err != nil {
+		return err
+	}
+	s.configure(ack)
+	s.begin(transport)
+	defer s.end()
+	s.c.cfg.Report("connected by " + transport)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{s.read, s.write, s.beat, s.renew} {
+		parts.Go(func() { cancel(part(ctx)) })
+	}
+	for _, raw := range ack.PendingCommands {
+		s.deliver(ctx, decodeFrame(raw))
+	}
+	for _, in := range s.early {
+		s.deliver(ctx, in)
+	}
+	<-ctx.Done()
+	parts.Wait()
+	return context.Cause(ctx)
+}
+
+// register says who is there and waits for the answer (row 3).
+func (s *session) register(ctx context.Context) (*registerAck, error) {
+	c := s.c
+	request := register{
+		Type: typeRegister, ID: newID(), ConnectorID: c.cfg.ID, Version: c.cfg.Version, Host: c.cfg.Host,
+		Adapters: c.adapters(), ProtocolVersion: ProtocolVersion, InstanceID: c.instance, Resume: map[string]int64{},
+	}
+	for _, sp := range c.spooled() {
+		request.Resume[sp.runID] = sp.out.Acked()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Times.Register, errNoRegister)
+	defer cancel()
+	fail := func(err error) (*registerAck, error) {
+		if errors.Is(context.Cause(ctx), errNoRegister) {
+			err = errNoRegister
+		}
+		return nil, err
+	}
+	if err := s.pipe.Write(ctx, [][]byte{marshal(request)}); err != nil {
+		return fail(err)
+	}
+	for {
+		frame, err := s.pipe.Read(ctx)
+		if err != nil {
+			return fail(err)
+		}
+		in := decodeFrame(frame)
+		switch {
+		case in.kind == typeRegisterAck && in.bad == nil:
+			return in.ack, nil
+		case in.kind == typeError && in.bad == nil:
+			return fail(fmt.Errorf("the server has answered register with %w", in.err))
+		case len(s.early) < maxHeld:
+			s.early = append(s.early, in)
+		}
+	}
+}
+
+// adapters are the runtimes of the agents, each once.
+func (c *Connector) adapters() []string {
+	list := []string{}
+	for _, a := range c.cfg.Agents {
+		if !slices.Contains(list, a.Runtime) {
+			list = append(list, a.Runtime)
+		}
+	}
+	return list
+}
+
+func (c *Connector) spooled() []*spool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spools)
+}
+
+// configure takes what the server sets, within bounds (row 4), and how far it
+// has come.
+func (s *session) configure(ack *registerAck) {
+	c, k, t := s.c, ack.Config, s.c.cfg.Times
+	c.mu.Lock()
+	c.beat, c.frame, c.gather = t.Heartbeat, maxFrame, 0
+	if k.HeartbeatIntervalS > 0 {
+		c.beat = within(t.MinHeartbeat, seconds(k.HeartbeatIntervalS), maxBeat)
+	}
+	if k.MaxFrameBytes > 0 {
+		c.frame = int(within(minFrame, k.MaxFrameBytes, maxFrame))
+	}
+	if k.EventBatchMS > 0 {
+		c.gather = within(0, seconds(k.EventBatchMS/1000), maxBatchWait)
+	}
+	c.mu.Unlock()
+	room := c.cfg.MaxConcurrentRuns
+	if k.MaxConcurrentRuns > 0 {
+		room = within(1, k.MaxConcurrentRuns, room)
+	}
+	c.call(func() {
+		c.room = room
+		c.schedule()
+	})
+	for _, sp := range c.spooled() {
+		if seq, ok := ack.Acked[sp.runID]; ok {
+			s.ack(sp, seq)
+		}
+	}
+}
+
+// seconds is a duration that a number may be too large for.
+func seconds(n float64) time.Duration {
+	return time.Duration(min(n, (24*time.Hour).Seconds()) * float64(time.Second))
+}
+
+func within[T int | int64 | time.Duration](least, value, most T) T {
+	return min(max(least, value), most)
+}
+
+func (s *session) begin(transport string) {
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Sessions++
+	s.number = c.state.Sessions
+	c.session = s.number
+	c.state.Connected, c.state.Transport, c.state.Error = true, transport, ""
+	c.state.Since, c.state.LastContact = time.Now(), time.Now()
+}
+
+func (s *session) end() {
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = 0
+	c.state.Connected, c.state.Transport, c.state.Since = false, "", time.Now()
+}
+
+// read reads frames until the pipe is lost.
+func (s *session) read(ctx context.Context) error {
+	for {
+		frame, err := s.pipe.Read(ctx)
+		if err != nil {
+			return err
+		}
+		s.c.mu.Lock()
+		s.c.state.LastContact = time.Now()
+		s.c.mu.Unlock()
+		in := decodeFrame(frame)
+		switch {
+		case in.bad == nil && in.kind == typeEventAck:
+			if sp := s.c.spoolOf(in.runID); sp != nil {
+				s.ack(sp, in.seq)
+			}
+		case in.bad == nil && in.kind == typeHeartbeatAck:
+			s.mu.Lock()
+			s.beats = 0
+			s.mu.Unlock()
+			signal(s.acked)
+		default:
+			s.deliver(ctx, in)
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Connector) spoolOf(runID string) *spool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.spools, func(s *spool) bool { return s.runID == runID })
+	if i < 0 {
+		return nil
+	}
+	return c.spools[i]
+}
+
+// ack takes a cumulative acknowledgement (row 9).
+func (s *session) ack(sp *spool, seq int64) {
+	if err := sp.out.Ack(seq); err != nil {
+		// It only means that more is sent again.
+		s.c.cfg.Report("an acknowledgement cannot be recorded: " + err.Error())
+	}
+	s.c.nudge() // an answer may have waited for it
+}
+
+// maxHeld bounds the requests that wait until the events were sent again.
+const maxHeld = 1024
+
+// deliver hands a frame to the loop. New work waits until the events of the
+// past were sent again (row 6), and what concerns that work with it.
+func (s *session) deliver(ctx context.Context, in inbound) {
+	s.mu.Lock()
+	wait := !s.caught && in.bad == nil && len(s.held) < maxHeld &&
+		(in.kind == typeCreateRun || slices.ContainsFunc(s.held, func(h inbound) bool { return h.runID == in.runID }))
+	if wait {
+		s.held = append(s.held, in)
+	}
+	s.mu.Unlock()
+	if !wait {
+		s.hand(ctx, in)
+	}
+}
+
+func (s *session) hand(ctx context.Context, in inbound) {
+	select {
+	case s.c.frames <- in:
+	case <-ctx.Done():
+	}
+}
+
+// release hands over what has waited; called by the writer once.
+func (s *session) release(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		if len(s.held) == 0 {
+			s.caught = true
+			s.mu.Unlock()
+			return
+		}
+		in := s.held[0]
+		s.held = s.held[1:]
+		s.mu.Unlock()
+		s.hand(ctx, in)
+	}
+}
+
+// beat sends heartbeats (row 5).
+func (s *session) beat(ctx context.Context) error {
+	for {
+		s.c.mu.Lock()
+		every := s.c.beat
+		s.c.mu.Unlock()
+		if err := pause(ctx, every); err != nil {
+			return err
+		}
+		mode, m := s.c.metrics()
+		s.hurry(marshal(heartbeat{
+			Type: typeHeartbeat, ID: newID(), ConnectorID: s.c.cfg.ID, Timestamp: stamp(), Mode: mode, Metrics: m,
+		}))
+		s.mu.Lock()
+		s.beats++
+		s.mu.Unlock()
+		wait := time.NewTimer(s.c.cfg.Times.HeartbeatAnswer)
+		select {
+		case <-s.acked:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		s.mu.Lock()
+		missed := s.beats
+		s.mu.Unlock()
+		if missed >= 2 {
+			return errNoHeartbeat
+		}
+	}
+}
+
+// renew ends a session whose token is about to end, where there is another one
+// (row 18). Without one the server decides.
+func (s *session) renew(ctx context.Context) error {
+	if s.c.cfg.Renewed != nil {
+		err := s.c.cfg.Renewed(ctx)
+		if err == nil {
+			return errRenew
+		}
+		if ctx.Err() == nil {
+			s.c.cfg.Report(s.c.mask.String(err.Error()))
+		}
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// hurry queues a frame before all others.
+func (s *session) hurry(frame []byte) {
+	s.mu.Lock()
+	s.urgent = append(s.urgent, frame)
+	s.mu.Unlock()
+	signal(s.wakeup)
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// offer is the frame of the capabilities.
+func (c *Connector) offer() []byte {
+	k := capabilities{Type: typeCapabilities, ID: newID(), ConnectorID: c.cfg.ID, Agents: []offeredAgent{}}
+	for i := range c.cfg.Agents {
+		k.Agents = append(k.Agents, c.cfg.Agents[i].offered())
+	}
+	return marshal(k)
+}

@@ -1,0 +1,392 @@
+package connector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"prp/controller"
+	"prp/protocol"
+)
+
+const (
+	// retainRun bounds what is kept in memory of the stream of a run, in bytes:
+	// its events are kept on disk.
+	retainRun = 256 << 10
+	// orderWait bounds how long a runner may take to answer a command. The
+	// harness may need 30 s to be ready (prp.md section 7).
+	orderWait = 60 * time.Second
+	turnID    = "turn_1"
+)
+
+// run is a run that is not over. The loop owns it, but for what the lock guards.
+type run struct {
+	c      *Connector
+	req    *createRun
+	agent  *Agent
+	spool  *spool
+	status RunStatus
+	dir    string
+
+	// ctx ends what belongs to the run: transfers, and the run itself.
+	ctx       context.Context
+	stop      context.CancelCauseFunc
+	cancelled bool
+	client    *controller.Client // nil until the runner is there
+	waiters   []string           // ids of the cancel_run that are not answered
+	force     *time.Timer
+
+	mu       sync.Mutex
+	tr       *translation
+	source   int64           // the last event of the runner that was taken
+	terminal *protocol.Event // is told last
+	warned   bool
+	turnOver chan struct{} // closed when the turn has ended
+	ended    bool          // it has
+	past     bool          // the run is one of the connector before
+	seen     int64         // bytes of its journal that were looked at
+	uploads  sync.WaitGroup
+	sent     map[string]bool // artifacts that were looked at
+}
+
+// Causes of the end of a run's context.
+var (
+	errCancelled = errors.New("the run was cancelled")
+	errLeft      = errors.New("the connector ends")
+)
+
+func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
+	r := &run{
+		c: c, req: req, agent: agent, spool: s, status: StatusQueued, dir: s.dir,
+		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{},
+	}
+	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	return r
+}
+
+// start begins a run. From here on it is never begun again.
+func (c *Connector) start(r *run) {
+	// The marker is on disk before the runner is: writeWhole syncs it.
+	if err := writeWhole(filepath.Join(r.dir, startedFile), nil); err != nil {
+		c.fail(err)
+		return
+	}
+	r.status = StatusRunning
+	c.running++
+	c.jobs.Go(func() {
+		end := r.execute()
+		c.call(func() { c.finished(r, end) })
+	})
+}
+
+// execute runs the run from its inputs to its end, and returns its completion.
+func (r *run) execute() event {
+	inputs := r.fetchInputs()
+	if r.ctx.Err() != nil {
+		return r.unstarted(cause{
+			status: StatusCancelled, reason: reasonCancelled, message: context.Cause(r.ctx).Error() + " before it began",
+		})
+	}
+	ended := make(chan struct{})
+	client, err := controller.Start(context.Background(), controller.Config{
+		Argv: r.argv(), Env: r.c.cfg.Env, RunID: r.req.RunID, MaxRetainedBytes: retainRun, Tap: r.tap(ended),
+	})
+	if err != nil {
+		return r.unstarted(cause{
+			status: StatusFailed, code: CodeInternal, reason: reasonNoRunner, message: "the runner cannot be started: " + err.Error(),
+		})
+	}
+	r.c.call(func() { r.attach(client) })
+	going := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { going <- r.setGoing(ctx, client, inputs) }()
+	r.drive(client, going, ended)
+	r.uploads.Wait()
+	return r.ending(func(t *translation) event {
+		if r.terminal == nil {
+			return t.lost(stamp(), "the runner died before it told the end of the run")
+		}
+		return r.settle(t)
+	})
+}
+
+// drive waits for the end of the run.
+func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan struct{}) {
+	turnOver := r.turnOver
+	for {
+		select {
+		case err := <-going:
+			going = nil
+			if err != nil {
+				client.Close() // the run cannot go on; its terminal says why
+			}
+		case <-turnOver:
+			turnOver = nil
+			go func() {
+				ctx, stop := context.WithTimeout(context.Background(), orderWait)
+				defer stop()
+				_ = client.CloseSession(ctx) // rejected is a run that ends by itself
+			}()
+		case <-ended:
+			client.Close()
+			return
+		case <-client.Done():
+			return
+		}
+	}
+}
+
+// argv is the command line of the runner.
+func (r *run) argv() []string {
+	a := r.agent
+	argv := append(slices.Clone(r.c.cfg.Runner),
+		"--clock", "system", "--harness", a.Harness, "--journal", filepath.Join(r.dir, journalFile))
+	if a.Cwd != "" {
+		argv = append(argv, "--cwd", a.Cwd)
+	}
+	for _, name := range a.EnvAllow {
+		argv = append(argv, "--env-allow", name)
+	}
+	if s := r.req.Constraints.TimeoutSeconds; s > 0 {
+		ms := max(1, int64(s*1000))
+		argv = append(argv, "--run-timeout-ms", strconv.FormatInt(ms, 10))
+	}
+	return argv
+}
+
+// setGoing sends the three commands that make a run.
+func (r *run) setGoing(ctx context.Context, client *controller.Client, inputs []inputFile) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*orderWait)
+	defer cancel()
+	if err := client.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := client.OpenSession(ctx); err != nil {
+		return err
+	}
+	return client.StartTurn(ctx, turnID, r.req.Goal, r.turn(inputs))
+}
+
+// turn is what turn.start has beside the goal (row 8).
+func (r *run) turn(inputs []inputFile) map[string]any {
+	extra := map[string]any{"constraints": r.req.Constraints}
+	if r.agent.MaxTurns > 0 {
+		extra["max_turns"] = r.agent.MaxTurns
+	}
+	if r.req.Context != nil {
+		extra["context_bundle"] = r.req.Context
+	}
+	if r.req.Handoff != nil {
+		extra["handoff"] = r.req.Handoff
+	}
+	if len(inputs) > 0 {
+		extra["artifacts"] = inputs
+	}
+	if r.agent.GoalTo != "" {
+		extra[r.agent.GoalTo] = r.req.Goal
+	}
+	return extra
+}
+
+// tap takes the runner's stream, a line at a time. It never waits for the loop.
+func (r *run) tap(ended chan<- struct{}) func(line []byte) {
+	decoder := protocol.NewDecoder()
+	return func(line []byte) {
+		m, err := decoder.Stream(line)
+		if err != nil || m.Event == nil {
+			return // the client sees it as well
+		}
+		if r.take(m.Event) {
+			close(ended)
+		}
+	}
+}
+
+// take takes one event of the runner; true is the last one.
+func (r *run) take(e *protocol.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.EventType == protocol.EventRunTerminal {
+		last := *e
+		last.Payload = slices.Clone(e.Payload)
+		r.terminal = &last
+		return true
+	}
+	events := r.tr.apply(e)
+	known := e.SourceSeq <= r.source // the connector before has told it
+	r.source = max(r.source, e.SourceSeq)
+	if known {
+		return false
+	}
+	for _, ev := range events {
+		r.put(ev)
+	}
+	if !r.past {
+		r.react(e)
+	}
+	return false
+}
+
+// put has an event on disk and wakes the session; the lock is held.
+func (r *run) put(ev event) {
+	if _, err := r.spool.put(ev, strconv.FormatInt(r.source, 10)); err != nil {
+		go r.c.call(func() { r.c.fail(err) })
+		return
+	}
+	r.c.nudge()
+}
+
+// warn tells something of the connector's own in the run's events.
+func (r *run) warn(code, message string, more members) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spoolOver() {
+		return
+	}
+	r.put(warning(stamp(), code, r.c.mask.String(message), more))
+}
+
+func (r *run) spoolOver() bool {
+	r.spool.mu.Lock()
+	defer r.spool.mu.Unlock()
+	return r.spool.over
+}
+
+// Events of the open families by which a harness asks its connector for
+// something (rows 13 and 14).
+const (
+	eventHandoff  protocol.EventType = "interaction.handoff"
+	eventArtifact protocol.EventType = "interaction.artifact"
+)
+
+// react does what an event asks for, in the background; the lock is held.
+func (r *run) react(e *protocol.Event) {
+	payload := slices.Clone(e.Payload) // it is valid during the call
+	later := func(f func()) { go r.c.call(f) }
+	switch e.EventType {
+	case protocol.EventRequestCreated:
+		later(func() { r.c.asked(r, payload) })
+	case protocol.EventRequestResolved, protocol.EventRequestExpired, protocol.EventRequestCancelled:
+		later(func() { r.c.settled(r, payload) })
+	case eventHandoff:
+		later(func() { r.c.handoff(r, payload) })
+	case eventArtifact:
+		r.upload(payload)
+	case protocol.EventResultProposed:
+		for _, a := range r.tr.artifacts {
+			r.upload(a)
+		}
+	case protocol.EventUsageReported:
+		most := r.req.Constraints.MaxTokens
+		if n := r.tr.tokens; most > 0 && n > most {
+			later(func() {
+				r.c.end(r, &cause{
+					status: StatusFailed, code: CodeQuota, reason: reasonTokens,
+					message: "the run has used " + strconv.FormatInt(n, 10) + " tokens of at most " + strconv.FormatInt(most, 10),
+				})
+			})
+		}
+	}
+	if e.EventType.EndsTurn() && !r.ended {
+		r.ended = true
+		close(r.turnOver)
+	}
+}
+
+// ending makes the completion, with the lock held.
+func (r *run) ending(f func(*translation) event) event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return f(r.tr)
+}
+
+// unstarted is the completion of a run that came to no start.
+func (r *run) unstarted(k cause) event {
+	return r.ending(func(t *translation) event { return t.unstarted(stamp(), k) })
+}
+
+// settle tells what comes before the completion of a run with a terminal, and
+// returns the completion; the lock is held.
+func (r *run) settle(t *translation) event {
+	if most := r.req.Constraints.MaxTokens; most > 0 && t.tokens < 0 && !r.warned {
+		r.warned = true
+		r.put(warning(stamp(), "max_tokens_not_checked", "the harness has told no usage, so that max_tokens could not be checked", nil))
+	}
+	events := t.apply(r.terminal)
+	last := len(events) - 1
+	for _, ev := range events[:last] {
+		r.put(ev)
+	}
+	return events[last]
+}
+
+// finished takes the completion of a run: on disk, then remembered, then told.
+func (c *Connector) finished(r *run, end event) {
+	status := RunStatus(unquoted(end.payload["status"]))
+	r.mu.Lock()
+	seq, err := r.spool.put(end, endKey+string(status))
+	if err == nil {
+		r.spool.setOver()
+	}
+	r.mu.Unlock()
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	m := remember(r.req)
+	m.Status = string(status)
+	if err := c.store.Finish(m, nil); err != nil {
+		c.fail(err)
+		return
+	}
+	if r.status == StatusRunning {
+		c.running--
+	}
+	if r.force != nil {
+		r.force.Stop()
+	}
+	r.status = status
+	r.stop(nil)
+	delete(c.runs, r.req.RunID)
+	c.dropAsks(r)
+	for _, id := range r.waiters {
+		c.replyAfter(runAnswer{Type: typeRunCancelled, RunID: r.req.RunID, Status: status, ReplyTo: id}, r.spool, seq)
+	}
+	c.clean(r)
+	c.ended = time.Now()
+	c.nudge()
+	c.schedule()
+}
+
+// clean removes what is needed no more; the journal has what is not masked.
+func (c *Connector) clean(r *run) {
+	for _, name := range []string{journalFile, inputsDir} {
+		if err := os.RemoveAll(filepath.Join(r.dir, name)); err != nil {
+			c.cfg.Report("a part of a run cannot be removed: " + err.Error())
+		}
+	}
+}
+
+// endOf reads the key of a completion.
+func endOf(key string) (RunStatus, bool) {
+	status, over := strings.CutPrefix(key, endKey)
+	return RunStatus(status), over
+}
+
+// payloadOf opens the payload of an event.
+func payloadOf(raw json.RawMessage) members {
+	m := members{}
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		return members{}
+	}
+	return maps.Clone(m)
+}

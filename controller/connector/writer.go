@@ -1,0 +1,250 @@
+package connector
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	// quantum is how many events of one run are sent before another's turn.
+	quantum = 16
+	// window is how many events may be on their way without an acknowledgement
+	// before the writer is careful: what stands in the buffers of the network
+	// before a slow server would delay every heartbeat. Then there is one more
+	// batch each paceEvery, so that a server that acknowledges rarely gets all.
+	window    = 8192
+	paceEvery = 250 * time.Millisecond
+	// lookEvery is how often the writer looks for acknowledgements that do not
+	// come.
+	lookEvery = time.Second
+)
+
+// write sends what there is, in this order: urgent frames, answers and requests,
+// then events, the runs in turn. A slow server slows it down and nothing else.
+func (s *session) write(ctx context.Context) error {
+	if err := s.pipe.Write(ctx, [][]byte{s.c.offer()}); err != nil {
+		return err
+	}
+	s.setTargets()
+	look := time.NewTicker(min(lookEvery, s.c.cfg.Times.EventAck/4))
+	defer look.Stop()
+	released := false
+	for {
+		b, err := s.collect()
+		if err != nil {
+			return err
+		}
+		if len(b.frames) > 0 {
+			if err := s.pipe.Write(ctx, b.frames); err != nil {
+				return err
+			}
+			s.wrote(b)
+		}
+		if !released && s.atTargets() {
+			released = true
+			go s.release(ctx)
+		}
+		select { // also while there is always something to send
+		case <-look.C:
+			if err := s.look(); err != nil {
+				return err
+			}
+		default:
+		}
+		if len(b.frames) > 0 {
+			continue
+		}
+		pace := time.NewTimer(paceEvery)
+		if !b.held {
+			pace.Stop()
+		}
+		select {
+		case <-pace.C:
+		case <-s.wakeup:
+		case <-s.c.wake:
+			if err := s.gather(ctx); err != nil {
+				return err
+			}
+		case <-look.C:
+			if err := s.look(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			pace.Stop()
+			return context.Cause(ctx)
+		}
+		pace.Stop()
+	}
+}
+
+// gather waits for more to send with what there is, where the server wants that
+// (row 4).
+func (s *session) gather(ctx context.Context) error {
+	s.c.mu.Lock()
+	d := s.c.gather
+	s.c.mu.Unlock()
+	if d <= 0 {
+		return nil
+	}
+	return pause(ctx, d)
+}
+
+// batch is what is sent at once.
+type batch struct {
+	frames  [][]byte
+	size    int
+	answers []*answer
+	held    bool // events wait for acknowledgements
+}
+
+func (b *batch) add(frame []byte) {
+	b.frames = append(b.frames, frame)
+	b.size += len(frame)
+}
+
+// collect takes the next batch. Only the writer calls it.
+func (s *session) collect() (*batch, error) {
+	b := &batch{}
+	s.mu.Lock()
+	for _, frame := range s.urgent {
+		b.add(frame)
+	}
+	s.urgent = nil
+	s.mu.Unlock()
+	c := s.c
+	c.mu.Lock()
+	most, limit, now := c.batch, min(c.frame, c.batch), time.Now()
+	for _, a := range c.answers {
+		if a.run != nil && s.reach(a.run) < a.seq || b.size > most {
+			continue
+		}
+		b.answers = append(b.answers, a)
+		b.add(a.body)
+	}
+	for _, a := range c.asks {
+		if a.session == s.number || now.Before(a.hold) || b.size > most {
+			continue
+		}
+		a.session = s.number
+		b.add(a.body)
+	}
+	spools := slices.Clone(c.spools)
+	c.mu.Unlock()
+	return b, s.events(b, spools, most, limit, now)
+}
+
+// reach is how far the events of a run have gone.
+func (s *session) reach(sp *spool) int64 {
+	sent := int64(0)
+	if at := s.cursors[sp]; at != nil {
+		sent = at.sent
+	}
+	return max(sent, sp.out.Acked())
+}
+
+// events adds events of the runs in turn.
+func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Time) error {
+	room := window - s.onTheWay()
+	if room <= 0 {
+		if b.held = now.Sub(s.paced) < paceEvery; b.held {
+			return nil
+		}
+		s.paced, room = now, window/2
+	}
+	for i := range spools {
+		sp := spools[(s.first+i)%len(spools)]
+		at := s.cursor(sp)
+		for range min(quantum, room) {
+			frame, ok, err := sp.out.Next(max(at.sent, sp.out.Acked()))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			body := frame.Body
+			if frame.Gap {
+				body = gapFrame(sp.runID, frame.From, frame.Seq, stamp())
+			}
+			body = shorten(body, limit)
+			if b.size > 0 && b.size+len(body) > most {
+				s.first = (s.first + i) % len(spools) // it goes on here
+				return nil
+			}
+			b.add(body)
+			room--
+			if at.since.IsZero() {
+				at.since = now
+			}
+			at.sent = frame.Seq
+		}
+	}
+	if len(spools) > 0 {
+		s.first = (s.first + 1) % len(spools)
+	}
+	return nil
+}
+
+// onTheWay counts the events that were sent and are not acknowledged.
+func (s *session) onTheWay() (n int) {
+	for sp, at := range s.cursors {
+		n += max(0, int(at.sent-sp.out.Acked()))
+	}
+	return n
+}
+
+func (s *session) cursor(sp *spool) *cursor {
+	at := s.cursors[sp]
+	if at == nil {
+		at = &cursor{acked: sp.out.Acked()}
+		s.cursors[sp] = at
+	}
+	return at
+}
+
+// wrote forgets answers that were sent.
+func (s *session) wrote(b *batch) {
+	if len(b.answers) == 0 {
+		return
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.answers = slices.DeleteFunc(s.c.answers, func(a *answer) bool { return slices.Contains(b.answers, a) })
+}
+
+// setTargets remembers what there is to be sent again before new work (row 6).
+func (s *session) setTargets() {
+	for _, sp := range s.c.spooled() {
+		s.cursor(sp).target = sp.out.Last()
+	}
+}
+
+func (s *session) atTargets() bool {
+	for sp, at := range s.cursors {
+		if max(at.sent, sp.out.Acked()) < at.target {
+			return false
+		}
+	}
+	return true
+}
+
+// look ends a session whose server does not acknowledge (row 9).
+func (s *session) look() error {
+	for sp, at := range s.cursors {
+		acked := sp.out.Acked()
+		switch {
+		case acked >= at.sent:
+			at.since = time.Time{}
+			if sp.finished() {
+				delete(s.cursors, sp)
+			}
+		case acked > at.acked:
+			at.since = time.Now()
+		case time.Since(at.since) >= s.c.cfg.Times.EventAck:
+			return errNoEventAck
+		}
+		at.acked = acked
+	}
+	return nil
+}

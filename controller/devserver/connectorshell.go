@@ -1,0 +1,99 @@
+package devserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// ShellPath takes an [Order] by POST and answers with frames, one a line.
+const ShellPath = "/shell"
+
+// Order is what a person wants of a connector's server.
+type Order struct {
+	// Frame is sent to the connector, where it is not empty.
+	Frame map[string]any `json:"frame,omitempty"`
+	// Watch is the run whose frames are wanted, up to its completion; empty is
+	// every run, without an end.
+	Watch string `json:"watch,omitempty"`
+	// Reply wants the answer to the frame only, and Sent nothing.
+	Reply bool `json:"reply,omitempty"`
+	Sent  bool `json:"sent,omitempty"`
+	// Past wants also what came before.
+	Past bool `json:"past,omitempty"`
+}
+
+// PostOrder hands an order to the connector's server whose files are in a folder,
+// as [Post] does for a worker's.
+func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration) (io.ReadCloser, error) {
+	body, err := json.Marshal(order)
+	if err != nil {
+		return nil, err
+	}
+	return PostTo(ctx, dir, ShellPath, body, wait)
+}
+
+// shell takes one order.
+func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
+	var o Order
+	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxFrame)).Decode(&o); err != nil {
+		http.Error(rw, "expected an order as a JSON object", http.StatusBadRequest)
+		return
+	}
+	at := len(c.Frames())
+	if o.Past {
+		at = 0
+	}
+	id := ""
+	if o.Frame != nil {
+		if !c.Registered() {
+			http.Error(rw, "no connector is registered", http.StatusServiceUnavailable)
+			return
+		}
+		id = rand.Text()
+		o.Frame["id"] = id
+		if err := c.Send(encode(o.Frame)); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadGateway)
+			return
+		}
+	}
+	rw.Header().Set("Content-Type", "application/x-ndjson")
+	if !o.Sent {
+		c.copyOrder(rw, r, o, id, at)
+	}
+}
+
+// copyOrder writes the frames that an order wants, from an index on.
+func (c *Connector) copyOrder(rw http.ResponseWriter, r *http.Request, o Order, id string, at int) {
+	out := http.NewResponseController(rw)
+	for {
+		var list []ConnectorFrame
+		err := c.Await(r.Context(), func() bool {
+			list = slices.Clone(c.Frames()[at:])
+			return len(list) > 0
+		})
+		if err != nil {
+			return
+		}
+		at += len(list)
+		for _, f := range list {
+			wanted := f.ReplyTo == id && id != "" || !o.Reply && (f.RunID == o.Watch || o.Watch == "")
+			if !wanted || f.Type == "heartbeat" {
+				continue
+			}
+			if _, err := rw.Write(append(slices.Clone(f.Raw), '\n')); err != nil {
+				return
+			}
+			if o.Reply || o.Watch != "" && f.event == "completion" || f.Type == "error" && f.ReplyTo == id {
+				return
+			}
+		}
+		if out.Flush() != nil {
+			return
+		}
+	}
+}
