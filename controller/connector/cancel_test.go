@@ -122,7 +122,7 @@ func TestCancelOffline(t *testing.T) {
 	for _, run := range []string{first, second} {
 		w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
 	}
-	w.server.Misbehave(rule("connect", 0, devserver.Drop), rule("run_event", 0, devserver.Drop), rule("run_cancelled", 0, devserver.Drop))
+	w.server.Misbehave(rule("connect", 0, devserver.Drop), rule("post", 0, "http-503"), rule("run_event", 0, devserver.Drop), rule("run_cancelled", 0, devserver.Drop))
 	w.frame(`{"type":"cancel_run","id":"c1","run_id":%q}`, first)
 	w.until("nobody", func() bool { return !w.server.Registered() })
 	for w.conn.State().ActiveRuns > 1 {
@@ -167,7 +167,7 @@ func TestStopAll(t *testing.T) {
 	w.start()
 	first, queued := w.create("waits"), w.create("waits")
 	w.got("run_accepted", queued)
-	w.server.Misbehave(rule("connect", 0, devserver.Drop))
+	w.server.Misbehave(rule("connect", 0, devserver.Drop), rule("post", 0, "http-503"))
 	w.server.Quit(0)
 	w.until("nobody", func() bool { return !w.server.Registered() })
 	if err := Stop(w.cfg.Dir, true); err != nil {

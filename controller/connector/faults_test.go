@@ -79,7 +79,7 @@ func TestResendBeforeWork(t *testing.T) {
 	for w.conn.State().ActiveRuns > 0 || w.conn.State().WaitingRuns == 0 {
 		time.Sleep(time.Millisecond) // the server cannot see it
 	}
-	w.server.Misbehave(rule("connect", 0, devserver.Drop))
+	w.server.Misbehave(rule("connect", 0, devserver.Drop), rule("post", 0, "http-503"))
 	w.server.Quit(0)
 	w.until("nobody", func() bool { return !w.server.Registered() })
 	w.server.Pend([]byte(`{"type":"create_run","id":"pended","run_id":"second","agent_id":"happy","goal":"g"}`))
@@ -277,13 +277,13 @@ func TestSwitches(t *testing.T) {
 	w.got("run_accepted", run)
 	for i := range 4 {
 		want := []string{"https", "websocket"}[i%2]
+		sessions := w.count("register", "")
 		if want == "https" {
 			w.server.Misbehave(rule("connect", 0, "http-503"))
 			w.server.Quit(0)
 		} else {
 			w.server.Misbehave()
 		}
-		sessions := w.count("register", "")
 		w.until("a session by "+want, func() bool {
 			frames := w.server.Frames()
 			return w.count("register", "") > sessions && frames[len(frames)-1].Transport == want && w.server.Registered()

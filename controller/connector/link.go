@@ -26,6 +26,10 @@ var (
 	errRenew       = errors.New("the token is about to expire, and there is a newer one")
 )
 
+// reasonWait is how long a connection that cannot be written is read for the
+// server's reason.
+const reasonWait = time.Second
+
 // session is one registered connection over either transport.
 type session struct {
 	c      *Connector
@@ -67,7 +71,23 @@ func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{s.read, s.write, s.beat, s.renew} {
+	readEnded := make(chan struct{})
+	parts.Go(func() {
+		defer close(readEnded)
+		cancel(s.read(ctx))
+	})
+	parts.Go(func() {
+		err := s.write(ctx)
+		if !errors.Is(err, errNoEventAck) && ctx.Err() == nil {
+			// A server that closes says why, and the reader is told.
+			select {
+			case <-readEnded:
+			case <-time.After(reasonWait):
+			}
+		}
+		cancel(err)
+	})
+	for _, part := range []func(context.Context) error{s.beat, s.renew} {
 		parts.Go(func() { cancel(part(ctx)) })
 	}
 	for _, raw := range ack.PendingCommands {
