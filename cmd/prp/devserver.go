@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -141,7 +142,11 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 		o.dir = filepath.Join(o.dir, "connector")
 		return o.connector(s, args[0], args[1:])
 	}
-	return fail(s, "devserver", misuse("expected one of %s, got %q", strings.Join(devserverWords, ", "), args))
+	got := "nothing"
+	if len(args) > 0 {
+		got = strconv.Quote(args[0])
+	}
+	return fail(s, "devserver", misuse("expected one of %s, got %s", strings.Join(devserverWords, ", "), got))
 }
 
 func (o *devserverOptions) serve(s *streams) int {
