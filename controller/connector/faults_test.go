@@ -196,7 +196,7 @@ func TestCloseCodes(t *testing.T) {
 	for i, status := range []int{1000, 1009} {
 		w.until("a session", w.server.Registered)
 		w.server.Quit(status)
-		w.until("a new session", func() bool { return w.count("register", "") >= i+2 && w.server.Registered() })
+		w.until("a new session", func() bool { return w.count("capabilities", "") >= i+2 })
 		if got, want := size(), before>>i; got != want {
 			t.Errorf("after %d a batch has %d bytes, want %d", status, got, want)
 		}
@@ -246,10 +246,7 @@ func TestFallback(t *testing.T) {
 		t.Errorf("the state is %+v", s)
 	}
 	w.server.Misbehave()
-	w.until("a session by WebSocket", func() bool {
-		frames := w.server.Frames()
-		return frames[len(frames)-1].Transport == "websocket" && w.server.Registered()
-	})
+	w.until("a session by WebSocket", func() bool { return w.server.Transport() == "websocket" })
 	w.over(w.create("happy"))
 	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, stays)
 	w.over(stays)
@@ -285,8 +282,7 @@ func TestSwitches(t *testing.T) {
 			w.server.Misbehave()
 		}
 		w.until("a session by "+want, func() bool {
-			frames := w.server.Frames()
-			return w.count("register", "") > sessions && frames[len(frames)-1].Transport == want && w.server.Registered()
+			return w.count("register", "") > sessions && w.server.Transport() == want
 		})
 	}
 	events, end := w.over(run)
@@ -327,7 +323,7 @@ func TestNewestWins(t *testing.T) {
 	ctx, stop := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- second.Run(ctx) }()
-	w.until("the second", func() bool { return w.count("capabilities", "") >= 2 && w.server.Registered() })
+	w.until("the second", func() bool { return w.count("capabilities", "") >= 2 })
 	if _, end := w.over(w.create("newer")); end["status"] != "succeeded" {
 		t.Errorf("the completion is %v", end)
 	}

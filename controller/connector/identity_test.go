@@ -131,7 +131,7 @@ func TestRenewal(t *testing.T) {
 	}
 	w.kit.Client("client")
 	w.kit.TokenFile("short", connectorID, time.Hour)
-	w.until("a session with the new token", func() bool { return w.count("register", "") == 2 && w.server.Registered() })
+	w.until("a session with the new token", func() bool { return w.count("capabilities", "") == 2 })
 	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, run)
 	w.over(run)
 	if n := w.count("register", ""); n != 2 {

@@ -328,6 +328,17 @@ func (c *Connector) Registered() bool {
 	return c.current != nil
 }
 
+// Transport is that of the present session, "websocket" or "https"; empty where
+// no connector is there. A session is the present one after its register_ack.
+func (c *Connector) Transport() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return ""
+	}
+	return c.current.transport
+}
+
 // Quit ends the present session with a WebSocket status; 0 drops it.
 func (c *Connector) Quit(status int) {
 	c.mu.Lock()
