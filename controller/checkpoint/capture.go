@@ -117,10 +117,13 @@ func (l Limits) Capture(ctx context.Context, dir string, w io.Writer) (Payload, 
 }
 
 // newWriter is the compressor. Each option that has a part in the bytes stands
-// here, so that no default changes them.
+// here, so that no default changes them. With a concurrency of 2 it looks for
+// matches while files are read and the block before is coded and written, in
+// the same order and with the same bytes as one thread; blocks that are
+// independent of each other would be other bytes, and much more memory.
 func newWriter(w io.Writer) (*zstd.Encoder, error) {
 	return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(window),
-		zstd.WithEncoderConcurrency(1), zstd.WithConcurrentBlocks(false), zstd.WithEncoderCRC(true),
+		zstd.WithEncoderConcurrency(2), zstd.WithConcurrentBlocks(false), zstd.WithEncoderCRC(true),
 		zstd.WithAllLitEntropyCompression(true), zstd.WithNoEntropyCompression(false),
 		zstd.WithLowerEncoderMem(false), zstd.WithZeroFrames(true))
 }
