@@ -238,6 +238,9 @@ func (c *capture) entry(root *os.Root, prefix, base string) error {
 	if err != nil {
 		return named(name, err)
 	}
+	if err := c.rules.CheckTime(name, info.ModTime()); err != nil && info.Mode().Type() != fs.ModeSymlink {
+		return err // it could not be restored
+	}
 	switch info.Mode().Type() {
 	case 0:
 		return c.file(root, name, base, info)

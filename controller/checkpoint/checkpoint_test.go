@@ -248,6 +248,7 @@ func TestRow11CaptureRefusals(t *testing.T) {
 		"escaping symlink":  {make: func(d string) error { return os.Symlink("../x", d+"/x") }, why: "outside"},
 		"socket":            {make: socket, why: "files, folders and symlinks"},
 		"pipe":              {make: pipe, why: "files, folders and symlinks"},
+		"time":              {make: late, why: "the year 2300"},
 		"too many entries":  {small, func(d string) error { return files(d, "a", "b", "c", "d") }, "more than 3 entries"},
 		"too many in two":   {small, func(d string) error { return files(d, "a/1", "b/1") }, "more than 3 entries"},
 		"too deep":          {small, func(d string) error { return files(d, "a/b/c") }, "folders deep"},
