@@ -23,7 +23,8 @@ const (
 	FilesExternalWrite = "workspace_plus_external_write"
 )
 
-// Policy is what a run may do. Paths are absolute and exist.
+// Policy is what a run may do. Paths are absolute and exist; none lies in one
+// that is written.
 type Policy struct {
 	// Network and Filesystem are tiers as the server names them. One that is
 	// empty or not known is the strictest.
@@ -138,6 +139,21 @@ func (p Policy) check() error {
 		}
 		if clean := filepath.Clean(path); filepath.Dir(clean) == clean {
 			return fmt.Errorf("expected a folder, got %q, which is the whole file system", path)
+		}
+		if err := p.apart(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apart refuses a folder that lies in one that a harness may write, in whatever
+// tier: it could have put a symlink in its place, which then would be granted.
+func (p Policy) apart(path string) error {
+	for _, written := range slices.Concat([]string{p.Workspace}, p.Private, p.ExternalWrite) {
+		rel, err := filepath.Rel(written, path)
+		if err == nil && rel != "." && filepath.IsLocal(rel) {
+			return fmt.Errorf("expected folders that are apart, got %q in %q, where a harness can replace it", path, written)
 		}
 	}
 	return nil
