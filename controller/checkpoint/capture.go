@@ -12,7 +12,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -224,6 +226,13 @@ func (c *capture) down(root *os.Root, prefix, key string) error {
 		return named(prefix+key, err)
 	}
 	defer sub.Close()
+	// What is open has to be the folder of this name, and not where a symlink
+	// leads that somebody put in its place.
+	there, err1 := root.Lstat(key[:len(key)-1])
+	opened, err2 := sub.Stat(".")
+	if err := errors.Join(err1, err2); err != nil || !os.SameFile(there, opened) {
+		return named(prefix+key, cmp.Or(err, errChanged))
+	}
 	return c.folder(sub, prefix+key)
 }
 
@@ -275,11 +284,20 @@ func (c *capture) symlink(root *os.Root, name, base string, info fs.FileInfo) er
 	return c.tar.WriteHeader(h)
 }
 
+// readNow are the flags to open a file for reading. A pipe that took the place
+// of one would be waited for without an end; Windows has none in folders.
+func readNow() int {
+	if runtime.GOOS == "windows" {
+		return os.O_RDONLY
+	}
+	return os.O_RDONLY | syscall.O_NONBLOCK
+}
+
 func (c *capture) file(root *os.Root, name, base string, info fs.FileInfo) error {
 	if info.Size() > c.limits.MaxBytes-c.bytes {
 		return &unpack.Refused{Name: name, Why: fmt.Sprintf("with it the files have more than %d bytes in all", c.limits.MaxBytes)}
 	}
-	f, err := root.Open(base)
+	f, err := root.OpenFile(base, readNow(), 0)
 	if err != nil {
 		return named(name, err)
 	}

@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"archive/tar"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -83,5 +85,38 @@ func TestRow11Processors(t *testing.T) {
 		if !bytes.Equal(out.Bytes(), stored) {
 			t.Errorf("with %d processors other bytes", n)
 		}
+	}
+}
+
+// TestCaptureReplaced: what takes the place of a file or a folder after it was
+// looked at is told, and neither waited for nor followed.
+func TestCaptureReplaced(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "other"), 0o755))
+	check(t, os.WriteFile(filepath.Join(dir, "regular"), []byte("text"), 0o644))
+	check(t, os.Symlink("other", filepath.Join(dir, "folder")))
+	check(t, os.Symlink("regular", filepath.Join(dir, "link")))
+	if err := pipe(dir); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	check(t, err)
+	defer root.Close()
+	info, err := root.Lstat("other")
+	check(t, err)
+	c := &capture{ctx: ctx, limits: Limits{}.filled(), tar: tar.NewWriter(io.Discard)}
+	c.rules = rules(c.limits)
+	for name, err := range map[string]error{
+		"pipe": c.file(root, "x", "x", info), "link": c.file(root, "link", "link", info), "folder": c.down(root, "", "folder/"),
+	} {
+		if name == "pipe" && errors.Is(err, fs.ErrNotExist) {
+			continue // no pipes here
+		}
+		if !errors.Is(err, errChanged) {
+			t.Errorf("%s: got %v, want that it was changed", name, err)
+		}
+	}
+	if err := c.down(root, "", "other/"); err != nil {
+		t.Errorf("a folder that is the same: %v", err)
 	}
 }

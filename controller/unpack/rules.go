@@ -42,8 +42,10 @@ type Rules struct {
 	// one may execute them, and missing folders are made.
 	Exact bool
 	// Portable refuses names that mean something else, or the same as
-	// another one, on some system: two that differ in case alone, backslashes,
-	// colons, control characters, bytes that are no UTF-8.
+	// another one, on some system: two that differ in case or in characters that
+	// are not seen alone, devices, backslashes, colons, control characters, bytes
+	// that are no UTF-8. A system that takes a composed letter and its parts for
+	// one says so itself: there the second is refused.
 	Portable bool
 }
 
