@@ -184,8 +184,8 @@ func TestRow9Refusals(t *testing.T) {
 	} {
 		for format, pack := range formats {
 			t.Run(name+" "+format, func(t *testing.T) {
-				if testing.Short() && strings.HasPrefix(name, "many") {
-					t.Skip("thousands of files")
+				if testing.Short() && (strings.HasPrefix(name, "many") || name == "large in all") {
+					t.Skip("thousands of files, or tens of megabytes")
 				}
 				packed := pack(t, c.list...)
 				_, _, err := install(t, bytes.NewReader(packed), digest(packed))
@@ -232,6 +232,9 @@ func TestRow9Pin(t *testing.T) {
 		}
 	}
 	check(t, CheckDigest(right))
+	if testing.Short() {
+		return // the rest reads tens of megabytes
+	}
 	// One byte more than may be packed is read, and no more.
 	endless := &counting{}
 	if _, _, err := install(t, endless, right); !errors.As(err, new(*unpack.Refused)) {

@@ -28,7 +28,8 @@
 // Privileges: no_new_privs, and no capabilities, also for root; no user
 // namespaces, which would give them back. Where the kernel can (ABI 6), no
 // signals to processes outside. By the same filter no limits of other processes,
-// no keys that the kernel keeps, nothing typed into an inherited terminal.
+// no keys that the kernel keeps, no POSIX message queues, nothing typed into an
+// inherited terminal.
 //
 // A network namespace is not used: the filter covers more, and needs no
 // privilege, no further process and no setting of the host.

@@ -77,6 +77,8 @@ func around() []unix.SockFilter {
 		call(unix.SYS_ADD_KEY, answer(refused)),
 		call(unix.SYS_REQUEST_KEY, answer(refused)),
 		call(unix.SYS_KEYCTL, answer(refused)),
+		// Landlock refuses to open a queue, when it was made already.
+		call(unix.SYS_MQ_OPEN, answer(refused)),
 		// A user namespace gives capabilities back, and with them parts of the
 		// kernel that nobody else gets to. The flags of clone3 are in memory,
 		// where a filter does not see them; everybody knows kernels without it.
