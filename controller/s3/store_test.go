@@ -225,7 +225,7 @@ func TestPutSize(t *testing.T) {
 
 // TestPutNotTaken: success before the bytes were sent is none.
 func TestPutNotTaken(t *testing.T) {
-	const size = 32 << 20 // more than the system holds for a connection
+	const size = 16 << 20 // more than the system holds for a connection
 	early := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusOK)
