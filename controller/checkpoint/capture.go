@@ -12,7 +12,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -117,10 +119,13 @@ func (l Limits) Capture(ctx context.Context, dir string, w io.Writer) (Payload, 
 }
 
 // newWriter is the compressor. Each option that has a part in the bytes stands
-// here, so that no default changes them.
+// here, so that no default changes them. With a concurrency of 2 it looks for
+// matches while files are read and the block before is coded and written, in
+// the same order and with the same bytes as one thread; blocks that are
+// independent of each other would be other bytes, and much more memory.
 func newWriter(w io.Writer) (*zstd.Encoder, error) {
 	return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(window),
-		zstd.WithEncoderConcurrency(1), zstd.WithConcurrentBlocks(false), zstd.WithEncoderCRC(true),
+		zstd.WithEncoderConcurrency(2), zstd.WithConcurrentBlocks(false), zstd.WithEncoderCRC(true),
 		zstd.WithAllLitEntropyCompression(true), zstd.WithNoEntropyCompression(false),
 		zstd.WithLowerEncoderMem(false), zstd.WithZeroFrames(true))
 }
@@ -221,6 +226,13 @@ func (c *capture) down(root *os.Root, prefix, key string) error {
 		return named(prefix+key, err)
 	}
 	defer sub.Close()
+	// What is open has to be the folder of this name, and not where a symlink
+	// leads that somebody put in its place.
+	there, err1 := root.Lstat(key[:len(key)-1])
+	opened, err2 := sub.Stat(".")
+	if err := errors.Join(err1, err2); err != nil || !os.SameFile(there, opened) {
+		return named(prefix+key, cmp.Or(err, errChanged))
+	}
 	return c.folder(sub, prefix+key)
 }
 
@@ -234,6 +246,9 @@ func (c *capture) entry(root *os.Root, prefix, base string) error {
 	info, err := root.Lstat(base)
 	if err != nil {
 		return named(name, err)
+	}
+	if err := c.rules.CheckTime(name, info.ModTime()); err != nil && info.Mode().Type() != fs.ModeSymlink {
+		return err // it could not be restored
 	}
 	switch info.Mode().Type() {
 	case 0:
@@ -269,11 +284,20 @@ func (c *capture) symlink(root *os.Root, name, base string, info fs.FileInfo) er
 	return c.tar.WriteHeader(h)
 }
 
+// readNow are the flags to open a file for reading. A pipe that took the place
+// of one would be waited for without an end; Windows has none in folders.
+func readNow() int {
+	if runtime.GOOS == "windows" {
+		return os.O_RDONLY
+	}
+	return os.O_RDONLY | syscall.O_NONBLOCK
+}
+
 func (c *capture) file(root *os.Root, name, base string, info fs.FileInfo) error {
 	if info.Size() > c.limits.MaxBytes-c.bytes {
 		return &unpack.Refused{Name: name, Why: fmt.Sprintf("with it the files have more than %d bytes in all", c.limits.MaxBytes)}
 	}
-	f, err := root.Open(base)
+	f, err := root.OpenFile(base, readNow(), 0)
 	if err != nil {
 		return named(name, err)
 	}

@@ -11,9 +11,10 @@
 // under each of them. A header has an extension (PAX) only where something does
 // not fit without: a part of a second, a long name, one that is not ASCII.
 //
-// The same tree gives the same bytes: the compressor has fixed options and one
-// thread, and a restored tree is the same tree. Another version of the
-// compressor may give other bytes, which restore to the same tree.
+// The same tree gives the same bytes: the compressor has fixed options, its
+// bytes do not depend on the number of processors, and a restored tree is the
+// same tree. Another version of the compressor may give other bytes, which
+// restore to the same tree.
 //
 // # Duties of the caller
 //

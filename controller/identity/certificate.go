@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -103,7 +104,11 @@ func (c *Certificate) look() {
 
 // read takes both files and makes a pair that belongs together and is valid.
 func (c *Certificate) read() (*tls.Certificate, error) {
-	key, err := bridge.ReadPrivate(c.cfg.KeyFile, maxPEM)
+	var key []byte
+	err := regular(c.cfg.KeyFile)
+	if err == nil {
+		key, err = bridge.ReadPrivate(c.cfg.KeyFile, maxPEM)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("key of the client certificate: %w", err)
 	}
@@ -137,14 +142,29 @@ func (c *Certificate) valid(leaf *x509.Certificate) error {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// regular refuses what cannot be read whenever it is used: a pipe has its bytes
+// once, and who opens one without a writer waits for ever.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: expected a file that can be read again and again, got %v", path, info.Mode().Type())
+	}
+	return err
+}
+
 // readBounded reads a file that is no secret.
 func readBounded(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("%s: expected a file of at most %d bytes", path, most)
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s: expected a file of at most %d bytes", path, most)
 	}
-	return os.ReadFile(path)
+	return text, err
 }

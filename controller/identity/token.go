@@ -154,7 +154,10 @@ func (t *Token) Renewed(ctx context.Context) error {
 
 // read takes what is in the file.
 func (t *Token) read() (string, Claims, error) {
-	text, err := bridge.ReadSecret(t.cfg.File)
+	text, err := "", regular(t.cfg.File)
+	if err == nil {
+		text, err = bridge.ReadSecret(t.cfg.File)
+	}
 	if err != nil {
 		return "", Claims{}, fmt.Errorf("token: %w", err)
 	}
@@ -184,7 +187,7 @@ func (t *Token) valid(c Claims) error {
 }
 
 // ParseToken reads the claims of a token in compact form (RFC 7519), and does
-// not verify it. A token that is not signed is refused.
+// not verify it. A token that is not signed, or whose signature is cut, is refused.
 func ParseToken(text string) (Claims, error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -201,7 +204,8 @@ func ParseToken(text string) (Claims, error) {
 	if alg == "" || strings.EqualFold(alg, "none") || parts[2] == "" {
 		return Claims{}, errors.New("expected a token that is signed, got one that is not")
 	}
-	if _, err := base64.RawURLEncoding.Strict().DecodeString(parts[2]); err != nil {
+	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
+	if err != nil {
 		return Claims{}, errors.New("expected a signature in base64url form")
 	}
 	body, err := object("claims", parts[1])
@@ -213,7 +217,30 @@ func ParseToken(text string) (Claims, error) {
 	c.Subject, err1 = word(body, "sub")
 	c.Expires, err2 = date(body, "exp")
 	c.NotBefore, err3 = date(body, "nbf")
-	return c, errors.Join(err1, err2, err3)
+	return c, errors.Join(err1, err2, err3, whole(alg, len(signature)))
+}
+
+// signatureSizes are bytes by algorithm (RFC 7518 and 8037).
+var signatureSizes = map[string]int{
+	"HS256": 32, "HS384": 48, "HS512": 64, "ES256": 64, "ES384": 96, "ES512": 132, "EdDSA": 64,
+}
+
+// leastRSA is the signature of the smallest key that is allowed, in bytes (RFC
+// 7518, 3.3).
+const leastRSA = 256
+
+// whole tells a signature that is cut, as in a file that is being written, which
+// else would look like a new token. Of an algorithm that is not known any is
+// whole.
+func whole(alg string, size int) error {
+	want, exact := signatureSizes[alg]
+	switch {
+	case exact && size != want:
+		return fmt.Errorf("expected a signature of %d bytes for %s, got %d", want, alg, size)
+	case (strings.HasPrefix(alg, "RS") || strings.HasPrefix(alg, "PS")) && size < leastRSA:
+		return fmt.Errorf("expected a signature of %d bytes or more for %q, got %d", leastRSA, alg, size)
+	}
+	return nil
 }
 
 // object decodes a part. Names are compared exactly, as a map does and a struct

@@ -150,6 +150,14 @@ func TestTokenKeepsTheOld(t *testing.T) {
 	if got := list.take(); len(got) != 1 || !strings.Contains(got[0], file) || strings.Contains(got[0], first[:20]) {
 		t.Errorf("told %q, want the file, once, and nothing of the token", got)
 	}
+	// Torn at its very end, in steps of whole groups of base64.
+	for _, n := range []int{4, 8, 40} {
+		kit.File("t.jwt", first[:len(first)-n])
+		if got, err := token.Get(); got != first || err != nil {
+			t.Errorf("without its last %d characters it gives %q, %v, want the old token", n, got, err)
+		}
+	}
+	list.take()
 	kit.TokenFile("t", "somebody", time.Hour)
 	if got, err := token.Get(); got != first || err != nil || len(list.take()) != 1 {
 		t.Errorf("a token of somebody else gives %v, want the old one", err)

@@ -17,5 +17,6 @@
 // not kept. Names mean the same on every system, and stay in the folder:
 // absolute and escaping ones, symlinks, hard links, devices, duplicates, and
 // names that differ in case alone are refused. Memory is bounded by the packed
-// size, which is kept as a whole.
+// size, which is kept as a whole; a zip of nothing but names takes about eight
+// times as much while they are read.
 package plugin

@@ -159,10 +159,11 @@ func addZip(ctx context.Context, area *unpack.Area, f *zip.File) error {
 	switch {
 	case f.Flags&encrypted != 0:
 		return &unpack.Refused{Name: f.Name, Why: "it is encrypted"}
+	// A name with a slash at its end makes a folder of whatever it is.
+	case mode.Type()&^fs.ModeDir != 0:
+		return &unpack.Refused{Name: f.Name, Why: fmt.Sprintf("a plugin has files and folders, not %s", mode.Type()&^fs.ModeDir)}
 	case mode.IsDir():
 		return area.Folder(strings.TrimSuffix(f.Name, "/"), mode, time.Time{})
-	case mode.Type() != 0:
-		return &unpack.Refused{Name: f.Name, Why: fmt.Sprintf("a plugin has files and folders, not %s", mode.Type())}
 	case f.UncompressedSize64 > MaxBytes:
 		return &unpack.Refused{Name: f.Name, Why: fmt.Sprintf("more than the %d bytes of a file", MaxFileBytes)}
 	}

@@ -110,6 +110,10 @@ func (s *Store) put(ctx context.Context, key string, u *url.URL, size int64, r i
 	if err != nil {
 		return err
 	}
+	if n := body.count(); n != size {
+		answer.Body.Close()
+		return fmt.Errorf("put of %q: expected an answer after %d bytes, got success after %d", key, size, n)
+	}
 	return answer.Body.Close()
 }
 
@@ -140,6 +144,7 @@ func (s *Store) do(r *http.Request, op, key string, stall *bridge.Stall) (*http.
 type reading struct {
 	mu    sync.Mutex
 	from  io.Reader
+	n     int64
 	stall *bridge.Stall
 }
 
@@ -154,8 +159,16 @@ func (r *reading) Read(p []byte) (int, error) {
 		return 0, errDetached
 	}
 	n, err := r.from.Read(p)
+	r.n += int64(n)
 	r.stall.Moved()
 	return n, err
+}
+
+// count is how many bytes were taken.
+func (r *reading) count() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.n
 }
 
 func (r *reading) detach() {

@@ -223,6 +223,22 @@ func TestPutSize(t *testing.T) {
 	}
 }
 
+// TestPutNotTaken: success before the bytes were sent is none.
+func TestPutNotTaken(t *testing.T) {
+	const size = 16 << 20 // more than the system holds for a connection
+	early := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusOK)
+	}
+	for kind, r := range map[string]io.Reader{
+		"seeker": bytes.NewReader(make([]byte, size)), "reader": plain(strings.Repeat("x", size)),
+	} {
+		if err := newFake(t, early).store(t, nil).Put(t.Context(), "k", size, r); err == nil {
+			t.Errorf("%s: the put succeeded", kind)
+		}
+	}
+}
+
 // TestTries: what may be repeated is, three times; a stream is read once.
 func TestTries(t *testing.T) {
 	ctx := context.Background()

@@ -67,7 +67,7 @@ func confine(r Rules, program string) error {
 	if !host.Seccomp {
 		return errors.New("this kernel and processor have no seccomp filter")
 	}
-	if err := filterSockets(r.Sockets); err != nil {
+	if err := filterCalls(r.Sockets); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return nil

@@ -18,14 +18,18 @@
 // the harness may not. Pairs of connected sockets are allowed in every tier.
 // With the network tier "none" there is no other socket, of any family, not to
 // loopback either; Landlock's rules for TCP are a second wall. With "open"
-// there are IPv4, IPv6 and netlink; no unix sockets. io_uring is refused, and
-// other system call tables end the process: both would go around the filter.
+// there are IPv4, IPv6 and the netlink that lists addresses; no unix sockets.
+// io_uring is refused, and other system call tables end the process: both would
+// go around the filter.
 //
 // "registries" cannot be enforced: neither Landlock nor seccomp knows the names
 // of hosts. It is refused; it is never taken for "open".
 //
-// Privileges: no_new_privs, and no capabilities, also for root. Where the
-// kernel can (ABI 6), no signals to processes outside.
+// Privileges: no_new_privs, and no capabilities, also for root; no user
+// namespaces, which would give them back. Where the kernel can (ABI 6), no
+// signals to processes outside. By the same filter no limits of other processes,
+// no keys that the kernel keeps, no POSIX message queues, nothing typed into an
+// inherited terminal.
 //
 // A network namespace is not used: the filter covers more, and needs no
 // privilege, no further process and no setting of the host.
@@ -35,10 +39,12 @@
 // Landlock does not cover metadata: a harness can stat what it may not open,
 // and change modes, times and attributes of its user's files outside, where it
 // knows their names. System V shared memory and message queues are not covered,
-// nor the keys that the kernel keeps for a user. /proc shows the command lines
+// nor the priorities of other processes. /proc shows the command lines
 // of other processes, not their environment or memory. CPU, memory and disk are
 // not limited. Descriptors 0 to 2 stay as they are. Before ABI 6 a harness can
-// signal processes of its user.
+// signal processes of its user. Where only the network is confined, since files
+// cannot be here, a harness gets to the network through files and processes of
+// its user.
 //
 // # Duties of the caller
 //

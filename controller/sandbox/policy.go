@@ -23,7 +23,8 @@ const (
 	FilesExternalWrite = "workspace_plus_external_write"
 )
 
-// Policy is what a run may do. Paths are absolute and exist.
+// Policy is what a run may do. Paths are absolute and exist. None lies in one of
+// ExternalWrite; one that lies in Workspace or Private is used as these are.
 type Policy struct {
 	// Network and Filesystem are tiers as the server names them. One that is
 	// empty or not known is the strictest.
@@ -139,8 +140,38 @@ func (p Policy) check() error {
 		if clean := filepath.Clean(path); filepath.Dir(clean) == clean {
 			return fmt.Errorf("expected a folder, got %q, which is the whole file system", path)
 		}
+		if err := p.apart(path); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// apart refuses a folder that lies in an external one: a harness could have put
+// a symlink in its place, which then would be granted.
+func (p Policy) apart(path string) error {
+	if at := holder(path, p.ExternalWrite); at != "" {
+		return fmt.Errorf("expected folders that are apart, got %q in %q, where a harness can replace it", path, at)
+	}
+	return nil
+}
+
+// holder is the folder that a path lies in, or empty.
+func holder(path string, folders []string) string {
+	for _, folder := range folders {
+		rel, err := filepath.Rel(folder, path)
+		if err == nil && rel != "." && filepath.IsLocal(rel) {
+			return folder
+		}
+	}
+	return ""
+}
+
+// granted leaves out what lies in a folder that is written in every tier: it may
+// be used already, and a harness could have put a symlink in its place.
+func (p Policy) granted(paths []string) []string {
+	always := append([]string{p.Workspace}, p.Private...)
+	return slices.DeleteFunc(paths, func(path string) bool { return holder(path, always) != "" })
 }
 
 func planNetwork(tier string, host Host) Axis {
@@ -183,6 +214,7 @@ func (p Policy) rules(r Report, host Host) Rules {
 		if r.Filesystem.Tier == FilesExternalWrite {
 			rules.Write = append(rules.Write, p.ExternalWrite...)
 		}
+		rules.Read, rules.Write = p.granted(rules.Read), p.granted(rules.Write)
 		rules.Sockets = NetworkOpen
 	}
 	if r.Network.Tier == NetworkNone && r.Network.Enforced {

@@ -108,18 +108,35 @@ func TestRow10Refused(t *testing.T) {
 // TestFolders: the folders of a policy are absolute, and none is everything.
 func TestFolders(t *testing.T) {
 	for name, change := range map[string]func(*Policy){
-		"no workspace": func(p *Policy) { p.Workspace = "" },
-		"relative":     func(p *Policy) { p.Workspace = "w" },
-		"root":         func(p *Policy) { p.Workspace = at("") },
-		"root later":   func(p *Policy) { p.ExternalWrite = []string{at("x") + string(filepath.Separator) + ".."} },
-		"zero byte":    func(p *Policy) { p.Private = []string{at("a\x00b")} },
-		"empty":        func(p *Policy) { p.SharedRead = []string{""} },
+		"no workspace":                  func(p *Policy) { p.Workspace = "" },
+		"relative":                      func(p *Policy) { p.Workspace = "w" },
+		"root":                          func(p *Policy) { p.Workspace = at("") },
+		"root later":                    func(p *Policy) { p.ExternalWrite = []string{at("x") + string(filepath.Separator) + ".."} },
+		"zero byte":                     func(p *Policy) { p.Private = []string{at("a\x00b")} },
+		"empty":                         func(p *Policy) { p.SharedRead = []string{""} },
+		"private in what is external":   func(p *Policy) { p.Private = []string{at("outside/a/home")} },
+		"workspace in what is external": func(p *Policy) { p.Workspace = at("outside/w") },
+		"shared in what is external":    func(p *Policy) { p.SharedRead = []string{at("x/../outside/shared")} },
 	} {
 		p := policy("none", "workspace")
 		change(&p)
 		if _, err := p.plan(full); err == nil {
 			t.Errorf("%s: it was taken", name)
 		}
+	}
+	// Beside each other, twice, and what only begins like another.
+	p := policy("none", "workspace")
+	p.Private, p.Programs = []string{at("w"), at("w2")}, []string{at("w..")}
+	if _, err := p.plan(full); err != nil {
+		t.Errorf("folders that are apart: %v", err)
+	}
+	// In one that is written in every tier: a symlink there grants nothing.
+	p = policy("none", "workspace")
+	p.Private = append(p.Private, at("w/home"))
+	p.Programs = append(p.Programs, at("w/a/bin"), at("home/bin"))
+	want := Rules{true, []string{at("bin")}, []string{at("w"), at("home")}, "none"}
+	if plan, err := p.plan(full); err != nil || !reflect.DeepEqual(plan.rules, want) {
+		t.Errorf("folders in the workspace: %+v, %v, want %+v", plan.rules, err, want)
 	}
 }
 

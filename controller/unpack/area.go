@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -39,7 +40,7 @@ type Area struct {
 	folderNames int
 	// names has each name by its folded form, where Portable.
 	names  map[string]named
-	parent string // the last folder that was looked at and is one
+	parent string // the last folder that was looked at and is one, up to the top
 	buffer []byte
 	done   bool
 }
@@ -128,7 +129,8 @@ func (a *Area) admit(name string, isFile bool) error {
 // needParent makes sure that an entry lies in a folder of the area.
 func (a *Area) needParent(name string) error {
 	dir := path.Dir(name)
-	if dir == "." || dir == a.parent {
+	// Nothing in an area is replaced: what was a folder is one.
+	if dir == "." || dir == a.parent || strings.HasPrefix(a.parent, dir+"/") {
 		return nil
 	}
 	info, err := a.root.Lstat(dir)
@@ -154,6 +156,11 @@ func (a *Area) needParent(name string) error {
 		return refuse(name, "%q is no folder", dir)
 	case a.names != nil && a.names[fold(dir)].name != dir:
 		return refuse(name, "its folder differs from %q in case alone", a.names[fold(dir)].name)
+	default:
+		// Lstat follows symlinks in all but the last part.
+		if err := a.needParent(dir); err != nil {
+			return err
+		}
 	}
 	a.parent = dir
 	return nil
@@ -181,6 +188,9 @@ func (a *Area) Folder(name string, mode fs.FileMode, mtime time.Time) error {
 	if !a.rules.Exact {
 		mode = plainDir
 	}
+	if err := a.rules.CheckTime(name, mtime); err != nil {
+		return err
+	}
 	if err := a.admit(name, false); err != nil {
 		return err
 	}
@@ -206,6 +216,9 @@ func (a *Area) makeFolder(f folder) error {
 
 // File adds a file of exactly size bytes, which are read from r.
 func (a *Area) File(name string, size int64, mode fs.FileMode, mtime time.Time, r io.Reader) error {
+	if err := a.rules.CheckTime(name, mtime); err != nil {
+		return err
+	}
 	if err := a.admit(name, true); err != nil {
 		return err
 	}

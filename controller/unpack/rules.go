@@ -3,9 +3,12 @@ package unpack
 import (
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -39,8 +42,10 @@ type Rules struct {
 	// one may execute them, and missing folders are made.
 	Exact bool
 	// Portable refuses names that mean something else, or the same as
-	// another one, on some system: two that differ in case alone, backslashes,
-	// colons, control characters, bytes that are no UTF-8.
+	// another one, on some system: two that differ in case or in characters that
+	// are not seen alone, devices, backslashes, colons, control characters, bytes
+	// that are no UTF-8. A system that takes a composed letter and its parts for
+	// one says so itself: there the second is refused.
 	Portable bool
 }
 
@@ -102,6 +107,9 @@ func (r Rules) CheckName(name string) error {
 	return nil
 }
 
+// device is what Windows takes for a device in every folder, with any ending.
+var device = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?$`)
+
 func checkPortable(name string) error {
 	if !utf8.ValidString(name) {
 		return refuse(name, "expected UTF-8")
@@ -115,6 +123,26 @@ func checkPortable(name string) error {
 		if strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") {
 			return refuse(name, "some systems drop the end of %q", part)
 		}
+		if device.MatchString(part) {
+			return refuse(name, "some systems take %q for a device", part)
+		}
+	}
+	return nil
+}
+
+// Times that the system is told in 64 bits of nanoseconds, as package os does;
+// others would become something else without a word.
+var (
+	minTime = time.Unix(0, math.MinInt64)
+	maxTime = time.Unix(0, math.MaxInt64)
+)
+
+// CheckTime says why an entry cannot have a modification time, where that is
+// kept: nil where it can, which is from 1677 to 2262. The error is a
+// [*Refused]. A file system that has fewer years still takes the nearest it has.
+func (r Rules) CheckTime(name string, t time.Time) error {
+	if r.Exact && (t.Before(minTime) || t.After(maxTime)) {
+		return refuse(name, "a time in the year %d, which cannot be kept", t.UTC().Year())
 	}
 	return nil
 }
@@ -157,9 +185,12 @@ func (r Rules) CheckLink(name, target string) error {
 }
 
 // fold is the same for names that a system without regard to case takes for
-// one.
+// one. Some pass over characters that are not seen, too.
 func fold(name string) string {
 	return strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
 		least := c
 		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
 			least = min(least, f)

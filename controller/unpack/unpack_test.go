@@ -130,6 +130,9 @@ func TestRefusals(t *testing.T) {
 		{"file over symlink", wide, archive(link("x", "y"), file("x")), "second entry"},
 		{"folder over symlink", wide, archive(folderOf("y/"), link("x", "y"), folderOf("x/")), "second entry"},
 		{"through a symlink", wide, archive(folderOf("y/"), link("x", "y"), file("x/z")), "no folder"},
+		{"through a symlink to a folder in it", wide, archive(folderOf("y/"), folderOf("y/s/"), link("x", "y"), file("x/s/z")), "no folder"},
+		{"a folder through a symlink", wide, archive(folderOf("y/"), folderOf("y/s/"), link("x", "y"), folderOf("x/s/z/")), "no folder"},
+		{"a symlink through a symlink", wide, archive(folderOf("y/"), folderOf("y/s/"), link("x", "y"), link("x/s/z", "w")), "no folder"},
 		{"through a file", wide, archive(file("x"), file("x/z")), "no folder"},
 		{"folder missing", wide, archive(file("a/x")), "does not stand before"},
 		{"hard link", wide, archive(file("a"), entry{tar.TypeLink, "b", "a"}), "hard links"},
@@ -164,6 +167,10 @@ func TestRefusals(t *testing.T) {
 		{"case of folders", portable, archive(file("a/x"), file("A/y")), "case alone"},
 		{"case of a folder and a file", portable, archive(file("a/x"), file("A")), "case alone"},
 		{"case outside ASCII", portable, archive(file("straße-É"), file("straße-é")), "case alone"},
+		{"a character that is not seen", portable, archive(file("ab"), file("a\u200db")), "case alone"},
+		{"device", portable, archive(file("a/nul")), "device"},
+		{"device with an ending", portable, archive(file("Aux.txt")), "device"},
+		{"device as a folder", portable, archive(file("COM1/x")), "device"},
 		{"duplicate", portable, archive(file("a/x"), file("a/x")), "second entry"},
 		{"folder twice", portable, archive(file("a/x"), folderOf("a/"), folderOf("a/")), "second entry"},
 		{"folder over a file", portable, archive(file("a"), folderOf("a/")), "second entry"},
@@ -181,6 +188,38 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %v, want a refusal with %q", err, c.why)
 			}
 		})
+	}
+}
+
+// TestPortableNames: what only looks like a device is a name.
+func TestPortableNames(t *testing.T) {
+	rules := Rules{MaxDepth: 8, Portable: true}
+	for _, name := range []string{"console", "null", "auxiliary.txt", "com", "com10", "a.con", "lpt/x", "ünïcode", ".git"} {
+		if err := rules.CheckName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestTimes: a time that package os cannot give to a file is refused, and what
+// is near it is kept.
+func TestTimes(t *testing.T) {
+	for at, want := range map[time.Time]bool{
+		time.Date(2262, 4, 11, 0, 0, 0, 0, time.UTC): true, time.Date(2262, 4, 12, 0, 0, 0, 0, time.UTC): false,
+		time.Date(1677, 9, 22, 0, 0, 0, 0, time.UTC): true, time.Date(1677, 9, 21, 0, 0, 0, 0, time.UTC): false,
+		time.Unix(1<<55, 0): false, time.Unix(-1<<55, 0): false,
+	} {
+		area, err := Open(filepath.Join(t.TempDir(), "target"), wide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(area.Folder("d", 0o755, at), area.File("x", 1, 0o644, at, strings.NewReader("x")))
+		if (err == nil) != want || err != nil && !errors.As(err, new(*Refused)) {
+			t.Errorf("%v: %v, want that it is taken: %v", at, err, want)
+		}
+		if err := area.Discard(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
