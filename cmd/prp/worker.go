@@ -66,6 +66,9 @@ tool, path and the first words of a command:
     {"class":"allow","tools":["command.run"],"argv":["go","test"]},
     {"class":"approve","tools":["command.run"]}]}
 
+A command that sets variables is allowed by its first words only where the rule
+names them, as "env":["LANG"]: PATH could make it another program.
+
 The token comes from a file or a variable, never from an argument. A lost
 connection is made again, for ever; what was not acknowledged is sent again.
 Ctrl-C ends every command and process, and then the worker; only a background
