@@ -67,12 +67,17 @@ func makeRead(w *Worker, x *execution) (subject, *Error) {
 	if err != nil {
 		return subject{}, fromFiles(err)
 	}
-	var mask func([]byte) []byte
-	if w.mask.Any() {
-		mask = w.mask.Mask
-	}
+	mask := w.fileMask()
 	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Read(ctx, r, resultBytes-frameRoom, mask) })
 	return subject{paths: []string{path}}, nil
+}
+
+// fileMask hides secrets in parts of files, nil where there are none.
+func (w *Worker) fileMask() *files.Mask {
+	if !w.mask.Any() {
+		return nil
+	}
+	return &files.Mask{Edge: w.mask.Edge(), Part: w.mask.Part}
 }
 
 func makeWrite(w *Worker, x *execution) (subject, *Error) {
@@ -115,7 +120,7 @@ func makeSearch(w *Worker, x *execution) (subject, *Error) {
 	if err != nil {
 		return subject{}, fromFiles(err)
 	}
-	r.Hidden = w.policy.hidden(path)
+	r.Hidden, r.Mask = w.policy.hidden(path), w.fileMask()
 	x.do = timed(func(ctx context.Context) (any, error) {
 		due := newPace(w.cfg.ProgressEvery)
 		return w.space.Search(ctx, r, searchRoom, func(n int64) {

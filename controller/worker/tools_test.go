@@ -184,3 +184,30 @@ func TestMasked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMaskedPieces: remote.md rule 7. A secret is not given away piece by
+// piece, wherever a part of a file or of a line begins and ends.
+func TestMaskedPieces(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	const secret = "s3cr3t-0123456789"
+	p.cfg.Secrets = []string{secret}
+	p.start()
+	p.write("f", "a "+secret+" b")
+	for limit := range 6 {
+		for offset := range len(secret) + 4 {
+			r := p.do(ToolRead, fmt.Sprintf(`{"path":"f","offset":%d,"limit":%d}`, offset, limit+1))
+			text, _ := r.Fields["content"].(string)
+			rest := strings.ReplaceAll(text, "[masked]", "")
+			if strings.Trim(rest, "a b") != "" || offset == 0 && !strings.HasPrefix(text, "a") || r.Fields["bytes"] == 0.0 {
+				t.Errorf("%d bytes at %d: %q", limit+1, offset, text)
+			}
+		}
+	}
+	// The end of what is shown of a line lies inside the secret, then its begin.
+	p.write("long", "needle"+strings.Repeat(".", 484)+secret+strings.Repeat(".", 590)+"\n")
+	p.write("begin", strings.Repeat(".", 600)+secret+strings.Repeat(".", 115)+"needle"+strings.Repeat(".", 590)+"\n")
+	r := p.do(ToolSearch, `{"query":"needle"}`)
+	if raw := string(r.Raw); len(r.Fields["matches"].([]any)) != 2 || strings.Contains(raw, secret[:4]) || strings.Contains(raw, secret[len(secret)-4:]) || strings.Count(raw, "[masked]") != 2 {
+		t.Errorf("the search says %s", raw)
+	}
+}
