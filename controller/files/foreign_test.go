@@ -110,3 +110,19 @@ func TestManyFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPatchReport: row 14. A patch whose result nobody could take has no effect.
+func TestPatchReport(t *testing.T) {
+	s, dir := space(t, nil)
+	var patch strings.Builder
+	patch.WriteString("*** Begin Patch\n")
+	deep := strings.Repeat(strings.Repeat("d", 100)+"/", 10)
+	for i := range 900 {
+		fmt.Fprintf(&patch, "*** Add File: %sf%d\n+x\n", deep, i)
+	}
+	_, err := s.Patch(t.Context(), PatchRequest{Patch: patch.String() + "*** End Patch"})
+	refused(t, "a patch of long names", err, TooLarge)
+	if got := tree(t, dir); len(got) != 0 {
+		t.Errorf("%d files were made", len(got))
+	}
+}

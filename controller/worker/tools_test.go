@@ -5,6 +5,7 @@ package worker
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -209,5 +210,40 @@ func TestMaskedPieces(t *testing.T) {
 	r := p.do(ToolSearch, `{"query":"needle"}`)
 	if raw := string(r.Raw); len(r.Fields["matches"].([]any)) != 2 || strings.Contains(raw, secret[:4]) || strings.Contains(raw, secret[len(secret)-4:]) || strings.Count(raw, "[masked]") != 2 {
 		t.Errorf("the search says %s", raw)
+	}
+}
+
+// TestExchangedInQueue: row 16. A path that is exchanged while its command waits
+// does not lead to a file that the policy denies.
+func TestExchangedInQueue(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Policy = Policy{Rules: []PolicyRule{{Class: ClassDeny, Paths: []string{"locked"}}, {Class: ClassAllow}}}
+	for _, name := range []string{"locked/f", "free/f", "go/x"} {
+		p.write(name, "secret\n")
+	}
+	p.start()
+	for i := range maxRunning {
+		p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","echo > run%d; while [ ! -e go/on ]; do sleep 0.02; done"]}`, i))
+	}
+	p.until("four", func() bool { return p.read("run0")+p.read("run1")+p.read("run2")+p.read("run3") == "\n\n\n\n" })
+	var ids []string
+	for tool, args := range map[string]string{
+		ToolRead: `{"path":"free/f"}`, ToolSearch: `{"path":"free","query":"secret"}`,
+		ToolWrite: `{"path":"free/f","content":"x","mode":"overwrite"}`,
+		ToolPatch: `{"patch":"--- a/free/f\n+++ b/free/f\n@@ -1 +1 @@\n-secret\n+y\n"}`,
+	} {
+		ids = append(ids, p.send(tool, args))
+	}
+	p.do(ToolPing, "{}") // all are queued
+	dir := p.config.Root
+	if err := errors.Join(os.Rename(dir+"/free", dir+"/away"), os.Symlink("locked", dir+"/free")); err != nil {
+		t.Fatal(err)
+	}
+	p.write("go/on", "")
+	for _, id := range ids {
+		p.refused("exchanged", p.result(id), "CONFLICT")
+	}
+	if p.read("locked/f") != "secret\n" {
+		t.Errorf("the file is %q", p.read("locked/f"))
 	}
 }
