@@ -125,6 +125,9 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
+	if hidden := r.Hidden; s.closed != "" && inside(w.top.abs(), s.closed) {
+		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
+	}
 	return w.run(ctx, progress)
 }
 

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -208,6 +209,33 @@ func TestPolicyHidesFromSearch(t *testing.T) {
 	}
 	p.refused("a denied folder", p.do(ToolSearch, `{"query":"x","path":"locked"}`), CodePolicyDenied)
 	p.refused("a denied file", p.do(ToolSearch, `{"query":"x","path":"locked/f"}`), CodePolicyDenied)
+}
+
+// TestOwnState: row 15. The state of the worker is out of reach, also inside a
+// root and whatever the policy says: a used approval could be struck out of it.
+func TestOwnState(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Dir = filepath.Join(p.config.Root, "state")
+	p.cfg.Policy = Policy{Rules: []PolicyRule{{Class: ClassDeny, Paths: []string{"state"}, Tools: []string{ToolRead}}, {Class: ClassAllow}}}
+	p.write("f", "approval\n")
+	p.start()
+	if err := os.Symlink("state", filepath.Join(p.config.Root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for args, code := range map[string]Code{
+		ToolRead + ` {"path":"state/approvals.jsonl"}`:                                       "PATH_NOT_ALLOWED",
+		ToolWrite + ` {"path":"link/approvals.jsonl","mode":"overwrite","content":""}`:       "PATH_NOT_ALLOWED",
+		ToolPatch + ` {"patch":"*** Begin Patch\n*** Add File: state/n\n+x\n*** End Patch"}`: "PATH_NOT_ALLOWED",
+		ToolSearch + ` {"path":"state","query":"x"}`:                                         "PATH_NOT_ALLOWED",
+		ToolRun + ` {"argv":["true"],"cwd":"state"}`:                                         "PATH_NOT_ALLOWED",
+	} {
+		tool, args, _ := strings.Cut(args, " ")
+		p.refused(tool+" "+args, p.do(tool, args), code)
+	}
+	r := p.do(ToolSearch, `{"query":"a","kind":"regex"}`)
+	if found, _ := r.Fields["matches"].([]any); len(found) != 1 {
+		t.Errorf("the search found %s", r.Raw)
+	}
 }
 
 // TestApproval: row 16. An approval is for one command and its content, also

@@ -102,10 +102,10 @@ func (w *Worker) open() (err error) {
 	if w.link, err = bridge.NewLink(w.linkConfig()); err != nil {
 		return err
 	}
-	if w.space, err = files.Open(files.Config{Roots: w.cfg.Roots, Dir: in(filesDir)}); err != nil {
+	if w.space, err = files.Open(files.Config{Roots: w.cfg.Roots, Dir: in(filesDir), Closed: w.cfg.Dir}); err != nil {
 		return err
 	}
-	if w.policy, err = w.cfg.Policy.resolved(w.space.Resolve); err != nil {
+	if w.policy, err = w.cfg.Policy.resolved(w.space.Locate); err != nil {
 		return err
 	}
 	if w.outbox, err = bridge.OpenOutbox(in(outboxFile), bridge.OutboxConfig{}); err != nil {
