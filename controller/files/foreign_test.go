@@ -126,3 +126,20 @@ func TestPatchReport(t *testing.T) {
 		t.Errorf("%d files were made", len(got))
 	}
 }
+
+// TestBinaryPatch: row 14. A binary hunk is applied; one that could be a
+// thousand times as large when it is unpacked is not even looked at.
+func TestBinaryPatch(t *testing.T) {
+	s, dir := space(t, nil)
+	// As git writes a new file of the bytes 0 1 2 255.
+	const small = "diff --git a/b b/b\nnew file mode 100644\nindex 0000000..f971a5e\nGIT binary patch\nliteral 4\nLcmZQzWcm*P0SW;F\n\nliteral 0\nHcmV?d00001\n\n"
+	if _, err := s.Patch(t.Context(), PatchRequest{Patch: small}); err != nil {
+		t.Error(err)
+	}
+	if got := tree(t, dir)["b"]; got != "\x00\x01\x02\xff" {
+		t.Errorf("the file is %q", got)
+	}
+	large := strings.Replace(small, "a/b b/b", "a/c b/c", 1) + strings.Repeat("zcmV?d00001\n", 10_000)
+	_, err := s.Patch(t.Context(), PatchRequest{Patch: large})
+	refused(t, "a large binary hunk", err, TooLarge)
+}
