@@ -32,6 +32,7 @@ const (
 	// stateEvery is how often the state of the link is written down.
 	stateEvery = 5 * time.Second
 	stateFile  = "link.json"
+	lockName   = "lock"
 )
 
 // workerOptions are the flags of prp worker.
@@ -64,6 +65,9 @@ tool, path and the first words of a command:
     {"class":"allow","tools":["file.write","file.apply_patch"],"paths":["src"]},
     {"class":"allow","tools":["command.run"],"argv":["go","test"]},
     {"class":"approve","tools":["command.run"]}]}
+
+A command that sets variables is allowed by its first words only where the rule
+names them, as "env":["LANG"]: PATH could make it another program.
 
 The token comes from a file or a variable, never from an argument. A lost
 connection is made again, for ever; what was not acknowledged is sent again.
@@ -308,10 +312,28 @@ func (o *workerOptions) readEnvFiles() error {
 	return nil
 }
 
+// alone takes a folder for this worker: two would undo each other's changes and
+// answer each other's commands.
+func alone(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	release, err = process.Lock(filepath.Join(dir, lockName))
+	if errors.Is(err, process.ErrLocked) {
+		return nil, fmt.Errorf("another worker uses %q: end it, or give this one another --dir", dir)
+	}
+	return release, err
+}
+
 // serve runs the worker until Ctrl-C or SIGTERM.
 func (o *workerOptions) serve(s *streams, cfg worker.Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	release, err := alone(o.dir)
+	if err != nil {
+		return fail(s, "worker", err)
+	}
+	defer release()
 	w, err := worker.New(cfg)
 	if err != nil {
 		return fail(s, "worker", err)

@@ -152,6 +152,35 @@ func (m *Masker) String(s string) string {
 	return s
 }
 
+// Edge is how many bytes around a part of a text [Masker.Part] has to see.
+func (m *Masker) Edge() int { return max(m.most-1, 0) }
+
+// Part is Mask for b[from:to], where a secret that lies only partly in it is
+// masked as well. B has up to [Masker.Edge] bytes on both sides of the part.
+func (m *Masker) Part(b []byte, from, to int) []byte {
+	if !m.Any() {
+		return b[from:to]
+	}
+	var out []byte
+	done := from // what comes before it is in out
+	for i := 0; i < to; {
+		n := 0
+		if m.first[b[i]] {
+			n, _ = m.match(b[i:])
+		}
+		if n == 0 {
+			i++
+			continue
+		}
+		if i+n > from {
+			out = append(append(out, b[done:max(i, from)]...), Masked...)
+			done = min(i+n, to)
+		}
+		i += n
+	}
+	return append(out, b[done:to]...)
+}
+
 // scan appends the masked b to dst. Where it is not the end, what could be the
 // beginning of a secret is left: used tells how far it went. It returns nil
 // where dst is nil, b is used whole and nothing was masked.

@@ -116,3 +116,31 @@ func TestHeld(t *testing.T) {
 		t.Errorf("the end is %q, %d held", got, s.Held())
 	}
 }
+
+// TestMaskPart: a secret that lies partly in a part is masked there, and what
+// is around it stays.
+func TestMaskPart(t *testing.T) {
+	m := NewMasker([]string{"secret", "longer secret"})
+	const text = "1 secret 2 longer secret 3"
+	const whole = "1 [masked] 2 [masked] 3"
+	for from := range len(text) + 1 {
+		for to := from; to <= len(text); to++ {
+			got := string(m.Part([]byte(text), from, to))
+			rest := strings.ReplaceAll(got, Masked, "")
+			if strings.ContainsAny(rest, "secretlong") || !strings.Contains(whole, got) {
+				t.Errorf("%d to %d: %q", from, to, got)
+			}
+			for _, digit := range []string{"1", "2", "3"} {
+				if strings.Contains(text[from:to], digit) != strings.Contains(got, digit) {
+					t.Errorf("%d to %d: %q", from, to, got)
+				}
+			}
+		}
+	}
+	if got := string(NewMasker(nil).Part([]byte("abc"), 1, 2)); got != "b" {
+		t.Errorf("nothing to mask: %q", got)
+	}
+	if m.Edge() < len("longer secret")-1 {
+		t.Errorf("the edge is %d", m.Edge())
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -107,9 +108,25 @@ func (s *Space) newCommit(list []change) *commit {
 	return &commit{space: s, id: id, list: list, backups: map[string]string{}, stop: func(string) error { return nil }}
 }
 
+// maxBase is how many bytes of a file's name stand in the names of ours that
+// are made of it: a name has at most 255 bytes on every usual file system, and
+// an id and the words around it take less than 64.
+const maxBase = 160
+
+// shortBase is the last part of a path, with a hash in the place of what is too
+// long; so two that differ stay apart.
+func shortBase(rel string) string {
+	base := filepath.Base(rel)
+	if len(base) <= maxBase {
+		return base
+	}
+	const digits = 16
+	return strings.ToValidUTF8(base[:maxBase-digits], "") + hashOf([]byte(base))[:digits]
+}
+
 // side is the name of a file of ours beside a file.
 func side(rel, id, what string) string {
-	return filepath.Join(filepath.Dir(rel), "."+filepath.Base(rel)+".prp-"+id+"-"+what)
+	return filepath.Join(filepath.Dir(rel), "."+shortBase(rel)+".prp-"+id+"-"+what)
 }
 
 const (
@@ -209,7 +226,7 @@ func (c *commit) backup(i int, f *change) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, strings.Repeat("_", i)+filepath.Base(f.at.rel))
+	path := filepath.Join(dir, strconv.Itoa(i+1)+"-"+shortBase(f.at.rel))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

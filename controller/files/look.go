@@ -13,6 +13,7 @@ import (
 type looker struct {
 	context int
 	fold    bool
+	mask    *Mask // may be nil
 	// literal is what every line with a match has; with fold it is in lower
 	// case. anchor is its rarest byte.
 	literal []byte
@@ -23,7 +24,7 @@ type looker struct {
 }
 
 func newLooker(r *SearchRequest) (*looker, error) {
-	l := &looker{context: r.ContextLines, fold: r.CaseSensitive != nil && !*r.CaseSensitive}
+	l := &looker{context: r.ContextLines, mask: r.Mask, fold: r.CaseSensitive != nil && !*r.CaseSensitive}
 	query := r.Query
 	if r.Kind != KindText && r.Kind != KindRegex && r.Kind != KindName {
 		return nil, badField("kind", "expected %q, %q or %q, got %q", KindText, KindRegex, KindName, r.Kind)
@@ -244,14 +245,14 @@ func (l *looker) candidate(text []byte, perLine bool) int {
 }
 
 func (l *looker) match(text []byte, start, end, number, column int, line []byte) Match {
-	m := Match{Line: number, Column: column + 1, Text: cutLine(line, column)}
+	m := Match{Line: number, Column: column + 1, Text: l.cut(line, column)}
 	from := start
 	for range l.context {
 		if from == 0 {
 			break
 		}
 		up := bytes.LastIndexByte(text[:from-1], '\n') + 1
-		m.Before = append([]string{cutLine(bytes.TrimSuffix(text[up:from-1], []byte("\r")), 0)}, m.Before...)
+		m.Before = append([]string{l.cut(bytes.TrimSuffix(text[up:from-1], []byte("\r")), 0)}, m.Before...)
 		from = up
 	}
 	to := end + 1
@@ -263,7 +264,7 @@ func (l *looker) match(text []byte, start, end, number, column int, line []byte)
 		if i := bytes.IndexByte(text[to:], '\n'); i >= 0 {
 			down = to + i
 		}
-		m.After = append(m.After, cutLine(bytes.TrimSuffix(text[to:down], []byte("\r")), 0))
+		m.After = append(m.After, l.cut(bytes.TrimSuffix(text[to:down], []byte("\r")), 0))
 		to = down + 1
 	}
 	return m

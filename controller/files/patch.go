@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,11 @@ const (
 	// they hold before and after together.
 	maxPatchFiles = 1000
 	maxPatchBytes = 64 << 20
+	// maxReport bounds what a result says of the files, in bytes: beside a
+	// diff it fits into a frame of 1 MiB. fileReport is what it says of a
+	// file beside names.
+	maxReport  = 512 << 10
+	fileReport = 300
 )
 
 // PatchRequest asks to apply a patch.
@@ -153,6 +159,9 @@ func (s *Space) Patch(ctx context.Context, r PatchRequest) (*PatchResult, error)
 			return nil, badField("expected_sha256", "the patch has no file %q", name)
 		}
 	}
+	if err := w.reportable(); err != nil {
+		return nil, err
+	}
 	result := &PatchResult{DryRun: r.DryRun, Diff: diffOf(w.list)}
 	var backups map[string]string
 	if !r.DryRun {
@@ -187,6 +196,23 @@ type patchWork struct {
 	at       map[string]int // index in list by resolved path
 	expected map[string]bool
 	bytes    int
+}
+
+// reportable refuses a patch whose result would be larger than anybody takes,
+// before it has an effect that nobody could be told of.
+func (w *patchWork) reportable() error {
+	total := 0
+	for _, c := range w.list {
+		path, err := json.Marshal(filepath.Join(w.space.dir, c.at.abs()))
+		if err != nil {
+			return fromOS(c.at.path, err)
+		}
+		total += 2*len(path) + fileReport // itself and its backup
+	}
+	if total > maxReport {
+		return refuse(TooLarge, "", "the names of %d files take more than %d bytes in a result; send the patch in parts", len(w.list), maxReport)
+	}
+	return nil
 }
 
 // file is the change of one file, which a patch names once: a file that it

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"math"
 	"unicode/utf8"
 )
 
@@ -50,11 +51,20 @@ type ReadResult struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
+// Mask hides secrets in a part of a text. A secret that lies only partly in it
+// is hidden as well; else it could be read piece by piece.
+type Mask struct {
+	// Edge is how many bytes around the part have to be known.
+	Edge int
+	// Part returns b[from:to] without secrets; b has the edges, as far as
+	// there is a text.
+	Part func(b []byte, from, to int) []byte
+}
+
 // Read reads a part of a file. Most bounds what the content may take as a JSON
-// string, in bytes; less is read where it would take more. The mask, where
-// there is one, is applied to the part. The error is an [*Error] or the cause
-// of ctx.
-func (s *Space) Read(ctx context.Context, r ReadRequest, most int, mask func([]byte) []byte) (*ReadResult, error) {
+// string, in bytes; less is read where it would take more. The mask may be nil.
+// The error is an [*Error] or the cause of ctx.
+func (s *Space) Read(ctx context.Context, r ReadRequest, most int, mask *Mask) (*ReadResult, error) {
 	switch {
 	case r.Offset < 0:
 		return nil, badField("offset", "expected a number from 0, got %d", r.Offset)
@@ -74,7 +84,13 @@ func (s *Space) Read(ctx context.Context, r ReadRequest, most int, mask func([]b
 		return nil, err
 	}
 	defer f.Close()
-	part := &window{from: r.Offset, to: r.Offset + r.Limit}
+	edge := int64(0)
+	if mask != nil {
+		edge = int64(mask.Edge)
+	}
+	offset := min(r.Offset, math.MaxInt64-r.Limit-edge) // no file is as long
+	start := max(offset-edge, 0)
+	part := &window{from: start, to: offset + r.Limit + edge}
 	sum := sha256.New()
 	if err := scan(ctx, f, sum, part); err != nil {
 		return nil, fromRead(p.path, err)
@@ -83,7 +99,9 @@ func (s *Space) Read(ctx context.Context, r ReadRequest, most int, mask func([]b
 	if after, err := f.Stat(); err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
 		result.Changed = true
 	}
-	result.fill(part.buf, r.Encoding, most, mask)
+	from := min(offset-start, int64(len(part.buf)))
+	to := min(from+r.Limit, int64(len(part.buf)))
+	result.fill(part.buf, int(from), int(to), r.Encoding, most, mask)
 	return result, nil
 }
 
@@ -129,9 +147,10 @@ func scan(ctx context.Context, f io.Reader, sum hash.Hash, to io.Writer) error {
 	}
 }
 
-// fill puts the part into the result in its encoding. A text is cut at a
+// fill puts the part of b into the result in its encoding. A text is cut at a
 // character.
-func (r *ReadResult) fill(part []byte, encoding string, most int, mask func([]byte) []byte) {
+func (r *ReadResult) fill(b []byte, from, to int, encoding string, most int, mask *Mask) {
+	part := b[from:to]
 	text := encoding != Base64 && isText(part)
 	if text {
 		r.Encoding = UTF8
@@ -145,7 +164,7 @@ func (r *ReadResult) fill(part []byte, encoding string, most int, mask func([]by
 		r.NextOffset = &end
 	}
 	if mask != nil {
-		part = mask(part)
+		part = mask.Part(b, from, from+len(part))
 	}
 	if text {
 		r.Content = string(part)

@@ -137,7 +137,14 @@ func (s *Space) undo(id string) error {
 
 func undoFile(r root, f pendingFile, id string) error {
 	old, fresh := side(f.Path, id, sideOld), side(f.Path, id, sideNew)
-	if f.Existed {
+	switch {
+	case f.Existed && isForeign(r, f, old):
+		// Somebody has put another file there since: theirs is the newer one,
+		// and what it replaced is in the backups.
+		if err := r.Remove(old); err != nil {
+			return err
+		}
+	case f.Existed:
 		// Where both are one file, a rename does nothing; then the second
 		// name goes.
 		if err := r.Rename(old, f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +153,7 @@ func undoFile(r root, f pendingFile, id string) error {
 		if err := r.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-	} else if isOurs(r, f, fresh) {
+	case isOurs(r, f, fresh):
 		if err := r.Remove(f.Path); err != nil {
 			return err
 		}
@@ -170,11 +177,39 @@ func isOurs(r root, f pendingFile, fresh string) bool {
 	if ours, err := r.Lstat(fresh); err == nil {
 		return os.SameFile(made, ours)
 	}
-	file, err := r.Open(f.Path)
+	return contentHash(r, f.Path) == f.After
+}
+
+// isForeign tells a file that stands in the place of an old one, and is neither
+// that nor what the commit has made of it. One that is gone is none, nor is one
+// whose old file has no second name: nothing would come in its place.
+func isForeign(r root, f pendingFile, old string) bool {
+	now, err := r.Lstat(f.Path)
 	if err != nil {
 		return false
 	}
+	kept, err := r.Lstat(old)
+	if err != nil || os.SameFile(now, kept) {
+		return false
+	}
+	if !now.Mode().IsRegular() {
+		return true
+	}
+	hash := contentHash(r, f.Path)
+	return hash == "" || hash != f.After && hash != contentHash(r, old)
+}
+
+// contentHash is empty where a file is larger than any that is changed, or
+// cannot be read.
+func contentHash(r root, path string) string {
+	file, err := r.Open(path)
+	if err != nil {
+		return ""
+	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
-	return err == nil && hashOf(content) == f.After
+	if err != nil || len(content) > MaxFile {
+		return ""
+	}
+	return hashOf(content)
 }

@@ -48,6 +48,9 @@ type SearchRequest struct {
 	// Hidden, where it is not nil, tells files that are not looked into, by
 	// their whole path. It is called by one goroutine.
 	Hidden func(path string) bool `json:"-"`
+	// Mask, where it is not nil, hides secrets in the lines. It is called by
+	// several goroutines.
+	Mask *Mask `json:"-"`
 }
 
 // SearchResult is what was found, in the order of the paths.
@@ -122,6 +125,9 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
+	if hidden := r.Hidden; s.closed != "" && inside(w.top.abs(), s.closed) {
+		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
+	}
 	return w.run(ctx, progress)
 }
 
@@ -239,17 +245,23 @@ func (w *searchWork) shown(rel string) string {
 	return filepath.Join(w.request.Path, filepath.FromSlash(rel))
 }
 
-// cutLine is a line as a result shows it: valid UTF-8, bounded, around a place.
-func cutLine(line []byte, at int) string {
+// cut is a line as a result shows it: without secrets, valid UTF-8, bounded,
+// around a place.
+func (l *looker) cut(line []byte, at int) string {
+	from, to := 0, len(line)
 	if len(line) > maxLine {
-		from := max(min(at-maxLine/4, len(line)-maxLine), 0)
-		to := from + maxLine
+		from = max(min(at-maxLine/4, len(line)-maxLine), 0)
+		to = from + maxLine
 		for from > 0 && from < to && !utf8.RuneStart(line[from]) {
 			from++
 		}
 		for to < len(line) && to > from && !utf8.RuneStart(line[to]) {
 			to--
 		}
+	}
+	if l.mask != nil {
+		line = l.mask.Part(line, from, to)
+	} else {
 		line = line[from:to]
 	}
 	return strings.ToValidUTF8(string(line), "\uFFFD")

@@ -20,12 +20,16 @@ type Config struct {
 	// Dir is a folder of our own for backups and unfinished patches,
 	// outside the roots as a rule.
 	Dir string
+	// Closed is a folder in which no path is allowed, also where a root has it:
+	// the caller's own state. Empty is none.
+	Closed string
 }
 
 // Space is a set of roots. It is safe for use by many goroutines.
 type Space struct {
-	roots []root
-	dir   string
+	roots  []root
+	dir    string
+	closed string // with its symlinks resolved
 }
 
 type root struct {
@@ -39,6 +43,15 @@ func Open(cfg Config) (*Space, error) {
 	s := &Space{dir: cfg.Dir}
 	for _, sub := range []string{backupDir, pendingDir} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Closed != "" {
+		abs, err := filepath.Abs(cfg.Closed)
+		if err == nil {
+			s.closed, err = resolve(abs)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -118,8 +131,28 @@ func (s *Space) Folder(path string) (string, error) {
 	return p.abs(), nil
 }
 
-// find resolves a path and finds the root that it is in.
+// Locate is Resolve also for the closed folder, for whoever speaks of it.
+func (s *Space) Locate(path string) (string, error) {
+	p, err := s.locate(path)
+	if err != nil {
+		return "", err
+	}
+	return p.abs(), nil
+}
+
+// find resolves a path that may be used.
 func (s *Space) find(path string) (place, error) {
+	p, err := s.locate(path)
+	if err == nil && s.isClosed(p.abs()) {
+		return place{}, refuse(PathNotAllowed, path, "%q is in the folder of the worker's own state", path)
+	}
+	return p, err
+}
+
+func (s *Space) isClosed(abs string) bool { return s.closed != "" && inside(s.closed, abs) }
+
+// locate resolves a path and finds the root that it is in.
+func (s *Space) locate(path string) (place, error) {
 	switch {
 	case len(s.roots) == 0:
 		return place{}, refuse(PathNotAllowed, path, "no root was given, so no path is allowed")

@@ -10,8 +10,19 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
+const (
+	binaryMark = "GIT binary patch"
+	// maxBinary bounds binary hunks, in bytes of the patch. They are compressed,
+	// the parser unpacks them whole, and a byte can become a thousand: so they
+	// stay below what a patch may change (maxPatchBytes).
+	maxBinary = 64 << 10
+)
+
 // parseUnified reads a unified diff.
 func parseUnified(text string) ([]fileEdit, error) {
+	if i := strings.Index("\n"+text, "\n"+binaryMark); i >= 0 && len(text)-i > maxBinary {
+		return nil, refuse(TooLarge, "", "expected at most %d bytes from the first binary hunk on, got %d; use file.write", maxBinary, len(text)-i)
+	}
 	text, hunks := normalize(text)
 	parsed, _, err := gitdiff.Parse(strings.NewReader(text))
 	if err != nil {

@@ -152,15 +152,13 @@ func (w *Worker) finished(ctx context.Context, x *execution, o outcome) {
 	w.running--
 	delete(w.active, x.command.CommandID)
 	err := w.answer(x, o)
-	if err == nil {
+	if p := w.processOf(x.command.CommandID); err == nil && (p == nil || !p.running()) {
 		err = w.ended(x.command.CommandID)
 	}
 	if err == nil && ctx.Err() == nil {
 		err = w.schedule(ctx)
 	}
 	if err != nil {
-		// Without the disk nothing can be promised; the server gets an
-		// answer after a restart.
-		w.cfg.Report("the state cannot be written: " + err.Error())
+		w.fail(err)
 	}
 }

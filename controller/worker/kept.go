@@ -78,7 +78,10 @@ func (w *Worker) runKept(ctx context.Context, x *execution, spec runSpec) outcom
 	p.mu.Unlock()
 	if answer.Started && err == nil {
 		p.kept = true
-		w.call(func() { w.processes[p.id] = p })
+		w.call(func() {
+			w.processes[p.id] = p
+			p.obey(ctx, x)
+		})
 		s := p.snapshot()
 		return succeeded(ranResult{ProcessID: p.id, PID: s.PID, StartedAt: s.StartTime})
 	}

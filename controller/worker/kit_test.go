@@ -179,11 +179,18 @@ func ready(t testing.TB) *peer { return serve(t, devserver.WorkerConfig{}).start
 // apart starts a worker in a process of its own, which can be killed.
 func (p *peer) apart() *exec.Cmd {
 	p.t.Helper()
+	return p.apartAs(os.Args[0], nil)
+}
+
+// apartAs is apart with a copy of this program, and attributes of its process.
+func (p *peer) apartAs(program string, attr *syscall.SysProcAttr) *exec.Cmd {
+	p.t.Helper()
 	raw, err := json.Marshal(p.config)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(program)
+	cmd.SysProcAttr = attr
 	cmd.Env = append(os.Environ(), role+"="+string(raw))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -52,6 +52,10 @@ type PolicyRule struct {
 	Paths []string `json:"paths,omitempty" jsonschema:"description=Files or folders with all that is below: absolute or relative to the first root. For command.run it is the working folder."`
 	// Argv is how the words of a command have to begin.
 	Argv []string `json:"argv,omitempty" jsonschema:"description=The first words of the command; only with tools command.run."`
+	// Env are variables that the command may set. Since PATH and others decide
+	// what the words mean, a rule of the class allow with Argv does not match a
+	// command that sets another one.
+	Env []string `json:"env,omitempty" jsonschema:"description=Names of variables that a command which is allowed by its first words may set; only with argv. A command that sets another one is not matched."`
 }
 
 // looking are the tools that are allowed where no rule says otherwise.
@@ -78,6 +82,9 @@ func ParsePolicy(text []byte) (Policy, error) {
 		if len(r.Argv) > 0 && (len(r.Tools) != 1 || r.Tools[0] != ToolRun) {
 			return Policy{}, fmt.Errorf("policy: rules[%d].argv: expected it with tools [%q] only", i, ToolRun)
 		}
+		if len(r.Env) > 0 && (len(r.Argv) == 0 || r.Class != ClassAllow) {
+			return Policy{}, fmt.Errorf("policy: rules[%d].env: expected it with argv and the class %q only", i, ClassAllow)
+		}
 	}
 	return p, nil
 }
@@ -87,6 +94,7 @@ type subject struct {
 	tool  string
 	paths []string // resolved
 	argv  []string
+	env   []string // names
 }
 
 // resolved gives the rules absolute paths, with symlinks resolved where they
@@ -150,6 +158,10 @@ func (r PolicyRule) matches(s subject, path string) bool {
 		return false
 	}
 	if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(dir string) bool { return path != "" && isBelow(dir, path) }) {
+		return false
+	}
+	other := func(name string) bool { return !slices.Contains(r.Env, name) }
+	if len(r.Argv) > 0 && r.Class == ClassAllow && slices.ContainsFunc(s.env, other) {
 		return false
 	}
 	return len(r.Argv) <= len(s.argv) && slices.Equal(r.Argv, s.argv[:len(r.Argv)])

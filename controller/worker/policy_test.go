@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -141,6 +142,50 @@ func TestPolicyRules(t *testing.T) {
 	}
 }
 
+// TestPolicyEnvironment: row 16. What is allowed by its first words is not made
+// another program by the variables of the command, but for those that the rule
+// names; a variable takes no command out of a rule that is stricter.
+func TestPolicyEnvironment(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	policy, err := ParsePolicy([]byte(`{"schema":"paperclip.worker_policy.v1","rules":[
+		{"class":"allow","tools":["command.run"],"argv":["tool","-v"],"env":["LANG"]},
+		{"class":"approve","tools":["command.run"],"argv":["true"]},
+		{"class":"deny","tools":["command.run"],"argv":["false"]},
+		{"class":"allow","tools":["command.run"],"paths":["free"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cfg.Policy = policy
+	p.write("free/f", "")
+	p.write("tool", "#!/bin/sh\necho > had\n")
+	if err := os.Chmod(p.config.Root+"/tool", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	for args, want := range map[string]Code{
+		`{"argv":["tool","-v"],"env":{"PATH":".:/bin"}}`:                  CodePolicyDenied,
+		`{"argv":["tool","-v"],"env":{"LANG":"C","LD_PRELOAD":"./x.so"}}`: CodePolicyDenied,
+		`{"argv":["tool","-v"],"env":{"LANG":"C"}}`:                       CodeNotStarted,
+		`{"argv":["tool","-v"]}`:                                          CodeNotStarted,
+		`{"argv":["true"],"env":{"A":"b"}}`:                               CodeApprovalRequired,
+		`{"argv":["false"],"env":{"A":"b"},"cwd":"free"}`:                 CodePolicyDenied,
+		`{"argv":["sh","-c","exit 0"],"env":{"A":"b"},"cwd":"free"}`:      "",
+	} {
+		r := p.do(ToolRun, args)
+		if want == "" && r.Status != StatusSuccess || want != "" && (r.Error == nil || r.Error.Code != want) {
+			t.Errorf("%s: %s, want %s", args, r.Raw, want)
+		}
+	}
+	if p.read("had") != "" {
+		t.Error("another program was run")
+	}
+	for _, rule := range []string{`"class":"allow","env":["A"]`, `"class":"deny","tools":["command.run"],"argv":["x"],"env":["A"]`} {
+		if _, err := ParsePolicy([]byte(`{"schema":"paperclip.worker_policy.v1","rules":[{` + rule + `}]}`)); err == nil || !strings.Contains(err.Error(), "rules[0].env") {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
+
 // TestPolicyHidesFromSearch: row 16. What may not be read is not found either.
 func TestPolicyHidesFromSearch(t *testing.T) {
 	p := serve(t, devserver.WorkerConfig{})
@@ -164,6 +209,33 @@ func TestPolicyHidesFromSearch(t *testing.T) {
 	}
 	p.refused("a denied folder", p.do(ToolSearch, `{"query":"x","path":"locked"}`), CodePolicyDenied)
 	p.refused("a denied file", p.do(ToolSearch, `{"query":"x","path":"locked/f"}`), CodePolicyDenied)
+}
+
+// TestOwnState: row 15. The state of the worker is out of reach, also inside a
+// root and whatever the policy says: a used approval could be struck out of it.
+func TestOwnState(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Dir = filepath.Join(p.config.Root, "state")
+	p.cfg.Policy = Policy{Rules: []PolicyRule{{Class: ClassDeny, Paths: []string{"state"}, Tools: []string{ToolRead}}, {Class: ClassAllow}}}
+	p.write("f", "approval\n")
+	p.start()
+	if err := os.Symlink("state", filepath.Join(p.config.Root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for args, code := range map[string]Code{
+		ToolRead + ` {"path":"state/approvals.jsonl"}`:                                       "PATH_NOT_ALLOWED",
+		ToolWrite + ` {"path":"link/approvals.jsonl","mode":"overwrite","content":""}`:       "PATH_NOT_ALLOWED",
+		ToolPatch + ` {"patch":"*** Begin Patch\n*** Add File: state/n\n+x\n*** End Patch"}`: "PATH_NOT_ALLOWED",
+		ToolSearch + ` {"path":"state","query":"x"}`:                                         "PATH_NOT_ALLOWED",
+		ToolRun + ` {"argv":["true"],"cwd":"state"}`:                                         "PATH_NOT_ALLOWED",
+	} {
+		tool, args, _ := strings.Cut(args, " ")
+		p.refused(tool+" "+args, p.do(tool, args), code)
+	}
+	r := p.do(ToolSearch, `{"query":"a","kind":"regex"}`)
+	if found, _ := r.Fields["matches"].([]any); len(found) != 1 {
+		t.Errorf("the search found %s", r.Raw)
+	}
 }
 
 // TestApproval: row 16. An approval is for one command and its content, also

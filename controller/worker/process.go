@@ -116,7 +116,10 @@ func (w *Worker) runBackground(ctx context.Context, x *execution, spec runSpec) 
 		}
 		return o
 	}
-	w.call(func() { w.keep(p, r) })
+	w.call(func() {
+		w.keep(p, r)
+		p.obey(ctx, x)
+	})
 	s := p.snapshot()
 	return succeeded(ranResult{ProcessID: p.id, PID: s.PID, StartedAt: s.StartTime})
 }
@@ -198,10 +201,18 @@ func (w *Worker) keep(p *background, r *run) {
 		w.call(func() {
 			p.client, p.endedAt = nil, time.Now()
 			if err := w.ended(p.command); err != nil {
-				w.cfg.Report("the state cannot be written: " + err.Error())
+				w.fail(err)
 			}
 		})
 	})
+}
+
+// obey ends a process whose command was cancelled while it began to run: the
+// cancel that waits for the command then waits for the process.
+func (p *background) obey(ctx context.Context, x *execution) {
+	if errors.Is(context.Cause(ctx), errCancelled) {
+		p.end(x.forced)
+	}
 }
 
 func (p *background) exited(t *protocol.Terminal) {

@@ -71,7 +71,7 @@ func makeRun(w *Worker, x *execution) (subject, *Error) {
 	default:
 		x.do = func(ctx context.Context, x *execution) outcome { return w.runForeground(ctx, x, spec) }
 	}
-	return subject{argv: spec.argv, paths: []string{spec.dir}}, nil
+	return subject{argv: spec.argv, env: slices.Collect(maps.Keys(args.Env)), paths: []string{spec.dir}}, nil
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

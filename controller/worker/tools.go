@@ -67,12 +67,19 @@ func makeRead(w *Worker, x *execution) (subject, *Error) {
 	if err != nil {
 		return subject{}, fromFiles(err)
 	}
-	var mask func([]byte) []byte
-	if w.mask.Any() {
-		mask = w.mask.Mask
-	}
-	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Read(ctx, r, resultBytes-frameRoom, mask) })
+	mask := w.fileMask()
+	x.do = timed(w.unmoved([]string{path}, w.onePath(r.Path), func(ctx context.Context) (any, error) {
+		return w.space.Read(ctx, r, resultBytes-frameRoom, mask)
+	}))
 	return subject{paths: []string{path}}, nil
+}
+
+// fileMask hides secrets in parts of files, nil where there are none.
+func (w *Worker) fileMask() *files.Mask {
+	if !w.mask.Any() {
+		return nil
+	}
+	return &files.Mask{Edge: w.mask.Edge(), Part: w.mask.Part}
 }
 
 func makeWrite(w *Worker, x *execution) (subject, *Error) {
@@ -85,7 +92,7 @@ func makeWrite(w *Worker, x *execution) (subject, *Error) {
 		return subject{}, fromFiles(err)
 	}
 	x.effect, x.keys = true, []string{path}
-	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Write(ctx, r) })
+	x.do = timed(w.unmoved(x.keys, w.onePath(r.Path), func(ctx context.Context) (any, error) { return w.space.Write(ctx, r) }))
 	return subject{paths: x.keys}, nil
 }
 
@@ -99,7 +106,8 @@ func makePatch(w *Worker, x *execution) (subject, *Error) {
 		return subject{}, fromFiles(err)
 	}
 	x.effect, x.keys = !r.DryRun, paths
-	x.do = timed(func(ctx context.Context) (any, error) { return w.space.Patch(ctx, r) })
+	again := func() ([]string, error) { return w.space.PatchPaths(r) }
+	x.do = timed(w.unmoved(paths, again, func(ctx context.Context) (any, error) { return w.space.Patch(ctx, r) }))
 	return subject{paths: paths}, nil
 }
 
@@ -115,16 +123,43 @@ func makeSearch(w *Worker, x *execution) (subject, *Error) {
 	if err != nil {
 		return subject{}, fromFiles(err)
 	}
-	r.Hidden = w.policy.hidden(path)
-	x.do = timed(func(ctx context.Context) (any, error) {
+	r.Hidden, r.Mask = w.policy.hidden(path), w.fileMask()
+	x.do = timed(w.unmoved([]string{path}, w.onePath(r.Path), func(ctx context.Context) (any, error) {
 		due := newPace(w.cfg.ProgressEvery)
 		return w.space.Search(ctx, r, searchRoom, func(n int64) {
 			if due.now() {
 				w.report(x, nil, "Searching: %d files", n)
 			}
 		})
-	})
+	}))
 	return subject{paths: []string{path}}, nil
+}
+
+// onePath resolves a path.
+func (w *Worker) onePath(path string) func() ([]string, error) {
+	return func() ([]string, error) {
+		real, err := w.space.Resolve(path)
+		return []string{real}, err
+	}
+}
+
+// unmoved executes f where its paths still lead to the files that the policy
+// was asked about: the command may have waited in the queue meanwhile.
+func (w *Worker) unmoved(asked []string, resolve func() ([]string, error), f func(context.Context) (any, error)) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) {
+		now, err := resolve()
+		if err != nil {
+			return nil, err
+		}
+		for i, path := range now {
+			if i >= len(asked) || path != asked[i] {
+				e := fault(Code(files.Conflict), "a path leads elsewhere than when the command was allowed")
+				e.Details["path"] = path
+				return nil, e
+			}
+		}
+		return f(ctx)
+	}
 }
 
 // errTimeout is the cause of an execution whose time is up.

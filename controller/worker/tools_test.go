@@ -5,6 +5,7 @@ package worker
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -182,5 +183,67 @@ func TestMasked(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMaskedPieces: remote.md rule 7. A secret is not given away piece by
+// piece, wherever a part of a file or of a line begins and ends.
+func TestMaskedPieces(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	const secret = "s3cr3t-0123456789"
+	p.cfg.Secrets = []string{secret}
+	p.start()
+	p.write("f", "a "+secret+" b")
+	for limit := range 6 {
+		for offset := range len(secret) + 4 {
+			r := p.do(ToolRead, fmt.Sprintf(`{"path":"f","offset":%d,"limit":%d}`, offset, limit+1))
+			text, _ := r.Fields["content"].(string)
+			rest := strings.ReplaceAll(text, "[masked]", "")
+			if strings.Trim(rest, "a b") != "" || offset == 0 && !strings.HasPrefix(text, "a") || r.Fields["bytes"] == 0.0 {
+				t.Errorf("%d bytes at %d: %q", limit+1, offset, text)
+			}
+		}
+	}
+	// The end of what is shown of a line lies inside the secret, then its begin.
+	p.write("long", "needle"+strings.Repeat(".", 484)+secret+strings.Repeat(".", 590)+"\n")
+	p.write("begin", strings.Repeat(".", 600)+secret+strings.Repeat(".", 115)+"needle"+strings.Repeat(".", 590)+"\n")
+	r := p.do(ToolSearch, `{"query":"needle"}`)
+	if raw := string(r.Raw); len(r.Fields["matches"].([]any)) != 2 || strings.Contains(raw, secret[:4]) || strings.Contains(raw, secret[len(secret)-4:]) || strings.Count(raw, "[masked]") != 2 {
+		t.Errorf("the search says %s", raw)
+	}
+}
+
+// TestExchangedInQueue: row 16. A path that is exchanged while its command waits
+// does not lead to a file that the policy denies.
+func TestExchangedInQueue(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Policy = Policy{Rules: []PolicyRule{{Class: ClassDeny, Paths: []string{"locked"}}, {Class: ClassAllow}}}
+	for _, name := range []string{"locked/f", "free/f", "go/x"} {
+		p.write(name, "secret\n")
+	}
+	p.start()
+	for i := range maxRunning {
+		p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","echo > run%d; while [ ! -e go/on ]; do sleep 0.02; done"]}`, i))
+	}
+	p.until("four", func() bool { return p.read("run0")+p.read("run1")+p.read("run2")+p.read("run3") == "\n\n\n\n" })
+	var ids []string
+	for tool, args := range map[string]string{
+		ToolRead: `{"path":"free/f"}`, ToolSearch: `{"path":"free","query":"secret"}`,
+		ToolWrite: `{"path":"free/f","content":"x","mode":"overwrite"}`,
+		ToolPatch: `{"patch":"--- a/free/f\n+++ b/free/f\n@@ -1 +1 @@\n-secret\n+y\n"}`,
+	} {
+		ids = append(ids, p.send(tool, args))
+	}
+	p.do(ToolPing, "{}") // all are queued
+	dir := p.config.Root
+	if err := errors.Join(os.Rename(dir+"/free", dir+"/away"), os.Symlink("locked", dir+"/free")); err != nil {
+		t.Fatal(err)
+	}
+	p.write("go/on", "")
+	for _, id := range ids {
+		p.refused("exchanged", p.result(id), "CONFLICT")
+	}
+	if p.read("locked/f") != "secret\n" {
+		t.Errorf("the file is %q", p.read("locked/f"))
 	}
 }

@@ -189,7 +189,11 @@ func (o outcome) encode(r Result, mask *bridge.Masker) []byte {
 			return b
 		}
 		if o.watched == nil || most < 1024 {
-			o = failed(fault(CodeInternal, "the result does not fit into a frame of %d bytes", MaxFrame))
+			code, about := CodeInternal, "the result"
+			if o.err != nil {
+				code, about = o.err.Code, "what is said of it"
+			}
+			o = failed(fault(code, "%s does not fit into a frame of %d bytes", about, MaxFrame))
 			r.Status, r.Stdout, r.Stderr = o.status, "", ""
 		}
 	}

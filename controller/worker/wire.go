@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -198,7 +199,13 @@ var errIgnored = errors.New("expected a command, an event or an acknowledgement"
 // decodeFrame reads a frame of the server.
 func decodeFrame(frame []byte) (inbound, error) {
 	var m map[string]json.RawMessage
-	if protocol.CheckJSON(frame) != nil || json.Unmarshal(frame, &m) != nil || m == nil {
+	if err := protocol.CheckJSON(frame); err != nil {
+		if id := strayID(frame); id != "" {
+			return inbound{command: &Command{CommandID: id}, bad: badField("frame", "%s", err)}, nil
+		}
+		return inbound{}, errIgnored
+	}
+	if json.Unmarshal(frame, &m) != nil || m == nil {
 		return inbound{}, errIgnored
 	}
 	var in inbound
@@ -220,6 +227,38 @@ func decodeFrame(frame []byte) (inbound, error) {
 		return inbound{command: &Command{CommandID: id}, bad: badField("tool", "expected a command, an event or an acknowledgement")}, nil
 	}
 	return in, errIgnored
+}
+
+// strayID is the command_id of a frame that is JSON and breaks one of our rules
+// for it, such as a name that is given twice: its sender waits for an answer.
+// Empty where there is none, or which it is could be argued about.
+func strayID(frame []byte) string {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(frame, &m) != nil || m == nil {
+		return ""
+	}
+	id, bad := text(m, "command_id", maxID)
+	if bad != nil || strings.ContainsRune(id, utf8.RuneError) {
+		return ""
+	}
+	d := json.NewDecoder(bytes.NewReader(frame))
+	_, _ = d.Token() // the brace: it was read before
+	for given := 0; d.More(); {
+		name, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		if name == "command_id" {
+			if given++; given > 1 {
+				return ""
+			}
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return ""
+		}
+	}
+	return id
 }
 
 // text reads a member that is a string of at most so many characters; empty

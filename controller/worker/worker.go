@@ -44,6 +44,7 @@ type Worker struct {
 	queue     []*execution
 	running   int
 	cancels   []*cancelling
+	broken    error // why the state cannot be written, after which all ends
 	processes map[string]*background
 	jobs      sync.WaitGroup
 
@@ -101,10 +102,10 @@ func (w *Worker) open() (err error) {
 	if w.link, err = bridge.NewLink(w.linkConfig()); err != nil {
 		return err
 	}
-	if w.space, err = files.Open(files.Config{Roots: w.cfg.Roots, Dir: in(filesDir)}); err != nil {
+	if w.space, err = files.Open(files.Config{Roots: w.cfg.Roots, Dir: in(filesDir), Closed: w.cfg.Dir}); err != nil {
 		return err
 	}
-	if w.policy, err = w.cfg.Policy.resolved(w.space.Resolve); err != nil {
+	if w.policy, err = w.cfg.Policy.resolved(w.space.Locate); err != nil {
 		return err
 	}
 	if w.outbox, err = bridge.OpenOutbox(in(outboxFile), bridge.OutboxConfig{}); err != nil {
@@ -172,6 +173,7 @@ func (w *Worker) recover() error {
 		w.cfg.Report(fmt.Sprintf("undid %d changes that were not finished", undone))
 	}
 	var faults error
+	queued := w.outbox.Last() // before anything is queued here
 	w.store.Each(func(m bridge.Remembered) {
 		switch {
 		case !m.Done:
@@ -181,7 +183,7 @@ func (w *Worker) recover() error {
 				e.Details["process_id"] = p.id // it was kept, and its start not yet told
 			}
 			faults = errors.Join(faults, w.answer(x, failed(e)))
-		case m.Seq > w.outbox.Last():
+		case m.Seq > queued:
 			// It was stored, and the worker ended before it was queued.
 			result, ok, err := w.store.Result(m.ID)
 			if ok {
@@ -228,7 +230,9 @@ func (w *Worker) Run(ctx context.Context) error {
 				stop(err)
 			}
 		case call := <-w.calls:
-			call()
+			if call(); w.broken != nil {
+				stop(w.broken)
+			}
 		case <-tick.C:
 			w.dropProcesses()
 		case <-ctx.Done():
@@ -261,6 +265,14 @@ func (w *Worker) drain() {
 			return
 		}
 	}
+}
+
+// fail has the worker end, since without its state nothing can be promised: an
+// id would be given to two commands, or a number to two results. What is not on
+// disk is answered after the next start.
+func (w *Worker) fail(err error) {
+	w.cfg.Report("the state cannot be written: " + err.Error())
+	w.broken = errors.Join(w.broken, err)
 }
 
 // call has f run by the loop.

@@ -50,7 +50,7 @@ func TestFrames(t *testing.T) {
 	p := ready(t)
 	for _, frame := range []string{
 		`nonsense`, `[]`, `null`, `{}`, `{"x":1}`, `{"tool":"worker.ping"}`, `{"tool":"worker.ping","command_id":""}`,
-		`{"tool":"worker.ping","command_id":7}`, `{"tool":"worker.ping","tool":"worker.ping","command_id":"a"}`, `{"event":"news"}`, `{"ack":"unknown"}`,
+		`{"tool":"worker.ping","command_id":7}`, `{"tool":"worker.ping","command_id":"a","command_id":"b"}`, `{"event":"news"}`, `{"ack":"unknown"}`,
 	} {
 		p.frame(frame)
 	}
@@ -65,6 +65,10 @@ func TestFrames(t *testing.T) {
 		`{"command_id":%q,"tool":"file.read","args":{"Path":"f"}}`, `{"command_id":%q,"tool":"file.read","args":null}`,
 		`{"command_id":%q,"tool":"file.read","args":{"path":"f","limit":1.5}}`,
 		`{"command_id":%q,"tool":"worker.ping","policy_context":7}`,
+		`{"tool":"worker.ping","tool":"worker.ping","command_id":%q}`,
+		`{"command_id":%q,"tool":"file.read","args":{"path":"f","path":"g"}}`,
+		`{"command_id":%q,"tool":"worker.ping","args":{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
+		`{"command_id":%q,"tool":"file.read","args":{"path":"\ud800"}}`,
 	} {
 		id := fmt.Sprintf("bad_%d", i)
 		p.frame(fmt.Sprintf(frame, id))
