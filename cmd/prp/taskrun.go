@@ -101,6 +101,8 @@ func (o *taskrunOptions) run(s *streams, args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// A reader of stderr that has gone must not end a run without its report.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if _, err := taskrun.Run(ctx, cfg); err != nil {
 		return fail(s, "taskrun", err)
 	}

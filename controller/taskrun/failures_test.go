@@ -313,6 +313,10 @@ var failures = map[string]failure{
 		make:    func(b *bench) { b.script(message("half"), `{"kind":"exit","code":0}`) },
 		outcome: Reported, status: "FAILED", text: "no valid result", claims: 1, ends: 1, started: true,
 	},
+	"task that is too long for a line": {
+		make:    func(b *bench) { b.offer.Bundle.Run.Input = strings.Repeat("x", 1<<20) },
+		outcome: Reported, status: "FAILED", text: "expected a command of at most", claims: 1, ends: 1, started: true,
+	},
 	"no harness": {
 		make:    func(b *bench) { b.cfg.Harness = []string{"no-such-program"} },
 		outcome: Reported, status: "FAILED", claims: 1, ends: 1, started: true,

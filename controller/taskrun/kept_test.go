@@ -128,6 +128,38 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// TestKeptOfManyOthers: a server that does not answer is asked for one report of
+// other runs, not for each: the run of this process waits.
+func TestKeptOfManyOthers(t *testing.T) {
+	b := newBench(t, rule(devserver.OnEnd, 1, devserver.Drop))
+	b.offered()
+	if err := b.cfg.fill(); err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{cfg: b.cfg}
+	var others []string
+	for range 3 {
+		id, _ := b.server.Add(devserver.TaskRun{Token: b.token})
+		others = append(others, id)
+		if err := w.keep(kept{id, workerclient.PatchTaskRunRequest{Status: "FAILED"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := b.must(); st.Status != "SUCCEEDED" {
+		t.Errorf("the run is %s", st.Status)
+	}
+	calls := 0
+	for _, id := range others {
+		calls += b.server.State(id).Count(devserver.OnEnd)
+		if _, err := os.Stat(w.keptPath(id)); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d reports of others were tried, want 1", calls)
+	}
+}
+
 // TestFileName: an id is one part of a path, and told from others.
 func TestFileName(t *testing.T) {
 	seen := map[string]bool{}

@@ -75,6 +75,7 @@ func TestCommand(t *testing.T) {
 	b := newBench(t)
 	dir, _ := programs()
 	b.cfg.Stdin = true
+	b.offer.Secrets = map[string]string{"HOME": "/no/such/home", "TMPDIR": "/no/such/folder"}
 	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()
 	if !strings.HasPrefix(st.Text, "FIX THE GREETING.") || text(st.End.Output) != st.Text || strings.Contains(st.Text, "err") {
