@@ -56,6 +56,7 @@ func TestOutput(t *testing.T) {
 		"of another model": {`{"kind":"event","event_type":"item.delta","item_id":"m","payload":{"kind":"assistant_message","replay":true,"delta":"old"}}`, "", "The summary."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			steps := []string{tt.steps, result("The summary.")}
 			if tt.steps == "" {
