@@ -127,6 +127,13 @@ func (o *taskrunOptions) config(s *streams, args []string) (taskrun.Config, erro
 	if err != nil {
 		return none, misuse("--url: %s", err)
 	}
+	switch {
+	case address.Scheme != "https" && address.Scheme != "http":
+		return none, misuse("--url: expected https, or http on loopback, got %q", address.Scheme)
+	case address.RawQuery != "" || address.Fragment != "":
+		// The path of the API is put behind it.
+		return none, misuse("--url: expected an address without a query or a fragment")
+	}
 	client, err := workerclient.NewTLSClient(o.tls)
 	if err != nil {
 		return none, misuse("%s", err)
