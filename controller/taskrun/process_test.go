@@ -126,16 +126,17 @@ func TestTLSProcess(t *testing.T) {
 	secured.StartTLS()
 	t.Cleanup(secured.Close)
 	certFile, keyFile := kit.Client("worker")
-	run := func(more ...string) (error, string) {
+	run := func(more ...string) (string, error) {
 		cmd, said := b.process()
 		cmd.Args = append(cmd.Args, append([]string{"--url", secured.URL}, more...)...)
-		return cmd.Run(), said.String()
+		err := cmd.Run()
+		return said.String(), err
 	}
 	ca := []string{"--ca-file", kit.CAFile()}
-	if err, said := run(append(ca, "--cert-file", certFile)...); err == nil || !strings.Contains(said, "certificate and its key") {
+	if said, err := run(append(ca, "--cert-file", certFile)...); err == nil || !strings.Contains(said, "certificate and its key") {
 		t.Errorf("a certificate alone: %v: %s", err, said)
 	}
-	if err, said := run(append(ca, "--cert-file", certFile, "--key-file", keyFile)...); err != nil {
+	if said, err := run(append(ca, "--cert-file", certFile, "--key-file", keyFile)...); err != nil {
 		t.Fatalf("it ended with %v: %s", err, said)
 	}
 	if st := b.state(); st.Status != "SUCCEEDED" || text(st.End.Output) != "Done." || st.Count(devserver.OnClaim) != 1 {

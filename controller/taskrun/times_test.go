@@ -186,11 +186,11 @@ func TestContact(t *testing.T) {
 // the cancel is answered after the signal (the worker's order).
 func TestHurriedPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		signalled := make(chan struct{})
-		w, a := timed(t, func(n int) (int, http.Header, string) {
+		asked, signalled := make(chan struct{}), make(chan struct{})
+		w, _ := timed(t, func(n int) (int, http.Header, string) {
 			if n == 1 {
+				close(asked)
 				<-signalled
-				time.Sleep(time.Second)
 				return 200, nil, `{"run":{"status":"RUNNING"}}`
 			}
 			if n == 2 {
@@ -202,9 +202,7 @@ func TestHurriedPoll(t *testing.T) {
 		p := newPoller(w)
 		go p.run(ctx)
 		defer signal()
-		for len(a.calls) == 0 {
-			time.Sleep(time.Second)
-		}
+		<-asked
 		p.hurry()
 		close(signalled)
 		if first, second := <-p.seen, <-p.seen; first.hurried || first.cancelled || !second.hurried || !second.cancelled {
