@@ -128,6 +128,16 @@ func TestCommandIsCheckedBeforeItIsSent(t *testing.T) {
 	}
 }
 
+// A scenario whose text is no command ends, and says why.
+func TestDriveOfWhatCannotBeSent(t *testing.T) {
+	c := startFake(t, Config{MaxCommandBytes: 4096})
+	ctx := testContext(t)
+	_, err := c.Drive(ctx, Scenario{TurnID: "t", Text: strings.Repeat("x", 5000)})
+	if ctx.Err() != nil || !errors.Is(err, ErrNotSent) || !strings.Contains(err.Error(), "at most 4096 bytes") {
+		t.Errorf("got %v, want ErrNotSent with the reason", err)
+	}
+}
+
 // awaitReceipt follows the stream until a receipt for the id comes.
 func awaitReceipt(t *testing.T, c *Client, id string) protocol.Receipt {
 	t.Helper()

@@ -30,7 +30,9 @@ type Scenario struct {
 // is joined to it. The end of ctx closes the run.
 //
 // A command that is rejected ends the scenario: the run is closed where the
-// runner does not end it by itself, and the terminal tells the reason.
+// runner does not end it by itself, and the terminal tells the reason. So does
+// one that cannot be sent, such as a text that is too long for a line; then the
+// error has [ErrNotSent].
 func (c *Client) Drive(ctx context.Context, s Scenario) (*Trace, error) {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,7 +52,10 @@ func (c *Client) Drive(ctx context.Context, s Scenario) (*Trace, error) {
 	startErr, answerErr := <-started, <-answered
 	trace, err := c.Wait(context.WithoutCancel(ctx))
 	if trace.Terminal != nil {
-		startErr, follow = nil, nil // the terminal says it better
+		follow = nil // the terminal says it better
+		if !errors.Is(startErr, ErrNotSent) {
+			startErr = nil
+		}
 	}
 	if follow != nil && errors.Is(err, follow) {
 		follow = nil
@@ -71,7 +76,8 @@ func (c *Client) setGoing(ctx context.Context, s Scenario) error {
 	if err == nil {
 		err = c.StartTurn(ctx, s.TurnID, s.Text, s.Extra)
 	}
-	if rejected := new(RejectedError); errors.As(err, &rejected) && !endsByItself(rejected.Code()) {
+	rejected := new(RejectedError)
+	if errors.As(err, &rejected) && !endsByItself(rejected.Code()) || errors.Is(err, ErrNotSent) {
 		c.beginClose()
 	}
 	return err

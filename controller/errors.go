@@ -18,6 +18,9 @@ var (
 	ErrLagged = errors.New("the reader lags: what comes next is no longer kept")
 	// ErrNoTerminal says that the runner ended without run.terminal.
 	ErrNoTerminal = errors.New("the runner ended without a run.terminal event")
+	// ErrNotSent says that a command was not sent, since the runner could not
+	// even read it: its shape, its length, its id.
+	ErrNotSent = errors.New("the command was not sent")
 	// ErrCommandIDUsed says that the client has sent a command of this id.
 	ErrCommandIDUsed = errors.New("the command id was used before")
 )

@@ -30,8 +30,8 @@ type Command struct {
 
 // Send sends one command and waits for its receipt, which it returns where the
 // command was accepted. The error is a [*RejectedError] with the runner's
-// reason, [ErrRunnerGone], [ErrClosed], the cause of ctx, or says why the
-// command was not sent at all (its shape, its length, its id). Where ctx ends
+// reason, [ErrRunnerGone], [ErrClosed], the cause of ctx, or [ErrNotSent] with
+// why (its shape, its length, its id). Where ctx ends
 // the wait, the command may still take effect.
 //
 // Commands of several goroutines go out in the order in which Send was
@@ -78,7 +78,7 @@ func (p *pending) wait(ctx context.Context) (protocol.Receipt, error) {
 func (c *Client) enqueue(ctx context.Context, cmd Command) (*pending, error) {
 	payload, err := encodePayload(cmd.Payload)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Client) enqueue(ctx context.Context, cmd Command) (*pending, error) {
 		}
 		line, wire, err := c.encode(cmd, payload)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
 		}
 		if c.out.hasRoom(len(line)) {
 			return c.put(cmd, wire, line), nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 
 	"prp/harness/acp"
@@ -101,11 +102,18 @@ func (a *agentTarget) close(s *streams) {
 	}
 }
 
-// quoteWords is a command line that splitWords splits into the words again.
+// unquoted needs no quotes anywhere in a command line.
+var unquoted = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-]+$`)
+
+// quoteWords is a command line that splitWords, and a shell, split into the words
+// again. Words stay as they are where they can, since people read and copy them.
 func quoteWords(words []string) string {
 	var out []string
 	for _, w := range words {
-		out = append(out, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+		if !unquoted.MatchString(w) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out = append(out, w)
 	}
 	return strings.Join(out, " ")
 }

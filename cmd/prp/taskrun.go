@@ -47,7 +47,9 @@ starts it is the server's business.
 What works on it is a program that reads the task from its stdin (--command), an
 agent (--agent), any harness (--harness), or a script of the fake harness. An
 agent's requests are allowed unless --permissions says otherwise; nobody is there
-who could answer a question.
+who could answer a question, so one that is asked ends the run as failed, with the
+question in its report. Where the server goes away the run goes on, and stderr
+says since when, and when it is back.
 
 The run is confined to the tiers that the server names, by Landlock and seccomp;
 the strictest are no network, and no files but the workspace, the programs in
@@ -71,7 +73,7 @@ reported; 2 wrong command line.
 		fs.StringVar(&o.url, "url", "", "the server is at this `ADDRESS` (https, or http on loopback)")
 		fs.StringVar(&o.tokenFile, "token-file", "", "read the token of the run from `FILE`, which only you can read")
 		fs.StringVar(&o.tokenEnv, "token-env", runTokenEnv, "take the token of the run from the environment variable `NAME`")
-		fs.StringVar(&o.dir, "dir", "", "keep journals, workspaces and reports in this `DIRECTORY`")
+		fs.StringVar(&o.dir, "dir", "", "keep journals, workspaces and reports in this `DIRECTORY`; else in prp/taskrun of the user's configuration folder")
 		fs.StringVar(&o.workspace, "workspace", "", "work in this `DIRECTORY`; else each task has one in --dir")
 		fs.StringVar(&o.checkpoints, "checkpoints", "", "keep checkpoints of workspaces in this `PLACE`: a directory, or s3://BUCKET/PREFIX")
 		fs.StringVar(&o.s3Endpoint, "s3-endpoint", "", "the bucket is at this `ADDRESS` instead of Amazon's")
@@ -101,6 +103,8 @@ func (o *taskrunOptions) run(s *streams, args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// A reader of stderr that has gone must not end a run without its report.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if _, err := taskrun.Run(ctx, cfg); err != nil {
 		return fail(s, "taskrun", err)
 	}
@@ -122,6 +126,13 @@ func (o *taskrunOptions) config(s *streams, args []string) (taskrun.Config, erro
 	address, err := bridge.CheckURL(o.url, o.allowPlain)
 	if err != nil {
 		return none, misuse("--url: %s", err)
+	}
+	switch {
+	case address.Scheme != "https" && address.Scheme != "http":
+		return none, misuse("--url: expected https, or http on loopback, got %q", address.Scheme)
+	case address.RawQuery != "" || address.Fragment != "":
+		// The path of the API is put behind it.
+		return none, misuse("--url: expected an address without a query or a fragment")
 	}
 	client, err := workerclient.NewTLSClient(o.tls)
 	if err != nil {

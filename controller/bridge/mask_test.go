@@ -76,12 +76,12 @@ func TestMaskNothing(t *testing.T) {
 	}
 }
 
-// TestMaskJSON: secrets go out of strings and names; numbers and the structure
-// stay.
+// TestMaskJSON: secrets go out of strings, names and numbers; other numbers and
+// the structure stay.
 func TestMaskJSON(t *testing.T) {
 	m := NewMasker([]string{"secret-value", "12345678"})
-	got := m.JSON([]byte(`{"secret-value":["a secret-value",12345678901234567890],"b":{"c":null,"d":true}}`))
-	if want := `{"[masked]":["a [masked]",12345678901234567890],"b":{"c":null,"d":true}}`; string(got) != want {
+	got := m.JSON([]byte(`{"secret-value":["a secret-value",12345678,-12345678.50,98765432109876543210],"b":{"c":null,"d":true}}`))
+	if want := `{"[masked]":["a [masked]","[masked]","[masked]",98765432109876543210],"b":{"c":null,"d":true}}`; string(got) != want {
 		t.Errorf("masked to %s, want %s", got, want)
 	}
 	if raw := []byte(`{ "a" : 1 }`); string(m.JSON(raw)) != string(raw) {

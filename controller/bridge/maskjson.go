@@ -6,7 +6,8 @@ import (
 )
 
 // JSON returns a JSON value with every secret in its strings and names masked,
-// not in its structure; numbers stay digit for digit. A secret is found however
+// not in its structure. A number whose digits have a secret becomes the string
+// [Masked]; others stay digit for digit. A secret is found however
 // its characters are escaped. Where there is none it returns raw itself; it
 // never changes raw.
 func (m *Masker) JSON(raw json.RawMessage) json.RawMessage {
@@ -42,6 +43,11 @@ func (m *Masker) value(v any, changed *bool) any {
 	switch v := v.(type) {
 	case string:
 		return text(v)
+	case json.Number:
+		if digits := v.String(); m.String(digits) != digits {
+			*changed = true
+			return Masked
+		}
 	case []any:
 		for i := range v {
 			v[i] = m.value(v[i], changed)

@@ -309,9 +309,17 @@ var failures = map[string]failure{
 		make:    func(b *bench) { b.script(message("half"), `{"kind":"exit","code":7}`) },
 		outcome: Reported, status: "FAILED", text: "exit 7", claims: 1, ends: 1, started: true,
 	},
+	"harness that is killed": {
+		make:    func(b *bench) { b.cfg.Harness = []string{"sh", "-c", "kill -9 $$"} },
+		outcome: Reported, status: "FAILED", text: "It was ended by signal 9.", claims: 1, ends: 1, started: true,
+	},
 	"harness without a result": {
 		make:    func(b *bench) { b.script(message("half"), `{"kind":"exit","code":0}`) },
 		outcome: Reported, status: "FAILED", text: "no valid result", claims: 1, ends: 1, started: true,
+	},
+	"task that is too long for a line": {
+		make:    func(b *bench) { b.offer.Bundle.Run.Input = strings.Repeat("x", 1<<20) },
+		outcome: Reported, status: "FAILED", text: "expected a command of at most", claims: 1, ends: 1, started: true,
 	},
 	"no harness": {
 		make:    func(b *bench) { b.cfg.Harness = []string{"no-such-program"} },

@@ -77,6 +77,7 @@ type keptCase struct {
 	outcome Outcome
 	stays   bool
 	same    bool // the other run has the token of this one
+	old     bool // it was written long ago, as far as the wall clock knows
 }
 
 func (k keptCase) token(b *bench) string {
@@ -89,16 +90,22 @@ func (k keptCase) token(b *bench) string {
 // TestKept: what becomes of reports that earlier processes left.
 func TestKept(t *testing.T) {
 	for name, tt := range map[string]keptCase{
-		"delivered":              {nil, false, Reported, false, false},
-		"refused for ever":       {[]devserver.Rule{rule(devserver.OnEnd, 0, "400")}, false, Unreported, false, false},
-		"refused for now":        {[]devserver.Rule{rule(devserver.OnEnd, 0, "401")}, false, Unreported, true, false},
-		"not at first":           {[]devserver.Rule{rule(devserver.OnEnd, 1, "503")}, false, Reported, false, false},
-		"of another run":         {nil, true, Reported, true, false},
-		"of another, same token": {nil, true, Reported, false, true},
-		"of another, refused":    {[]devserver.Rule{rule(devserver.OnEnd, 1, "404")}, true, Reported, true, false},
-		"of another, no answer":  {[]devserver.Rule{rule(devserver.OnEnd, 1, devserver.Drop)}, true, Reported, true, false},
+		"delivered":                {nil, false, Reported, false, false, false},
+		"refused for ever":         {[]devserver.Rule{rule(devserver.OnEnd, 0, "400")}, false, Unreported, false, false, false},
+		"refused for now":          {[]devserver.Rule{rule(devserver.OnEnd, 0, "401")}, false, Unreported, true, false, false},
+		"not at first":             {[]devserver.Rule{rule(devserver.OnEnd, 1, "503")}, false, Reported, false, false, false},
+		"of another run":           {nil, true, Reported, true, false, false},
+		"of another, same token":   {nil, true, Reported, false, true, false},
+		"of another, refused":      {[]devserver.Rule{rule(devserver.OnEnd, 1, "404")}, true, Reported, true, false, false},
+		"of another, no answer":    {[]devserver.Rule{rule(devserver.OnEnd, 1, devserver.Drop)}, true, Reported, true, false, false},
+		"of another, old, refused": {nil, true, Reported, false, false, true},
+		// A clock that has jumped must not lose it (remote.md rule 9).
+		"of another, old, no answer": {[]devserver.Rule{rule(devserver.OnEnd, 1, devserver.Drop)}, true, Reported, true, true, true},
+		"of another, old, busy":      {[]devserver.Rule{rule(devserver.OnEnd, 1, "503")}, true, Reported, true, true, true},
+		"old":                        {nil, false, Reported, false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t, tt.rules...)
 			b.offered()
 			if err := b.cfg.fill(); err != nil {
@@ -114,6 +121,11 @@ func TestKept(t *testing.T) {
 			if err := w.keep(kept{id, workerclient.PatchTaskRunRequest{Status: "FAILED"}}); err != nil {
 				t.Fatal(err)
 			}
+			if long := time.Now().Add(-2 * maxKeptAge); tt.old {
+				if err := os.Chtimes(w.keptPath(id), long, long); err != nil {
+					t.Fatal(err)
+				}
+			}
 			outcome, err := b.work()
 			if outcome != tt.outcome || (err != nil) != (outcome == Unreported) {
 				t.Errorf("the outcome is %d, %v", outcome, err)
@@ -125,6 +137,38 @@ func TestKept(t *testing.T) {
 				t.Errorf("%d claims", st.Count(devserver.OnClaim))
 			}
 		})
+	}
+}
+
+// TestKeptOfManyOthers: a server that does not answer is asked for one report of
+// other runs, not for each: the run of this process waits.
+func TestKeptOfManyOthers(t *testing.T) {
+	b := newBench(t, rule(devserver.OnEnd, 1, devserver.Drop))
+	b.offered()
+	if err := b.cfg.fill(); err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{cfg: b.cfg}
+	var others []string
+	for range 3 {
+		id, _ := b.server.Add(devserver.TaskRun{Token: b.token})
+		others = append(others, id)
+		if err := w.keep(kept{id, workerclient.PatchTaskRunRequest{Status: "FAILED"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := b.must(); st.Status != "SUCCEEDED" {
+		t.Errorf("the run is %s", st.Status)
+	}
+	calls := 0
+	for _, id := range others {
+		calls += b.server.State(id).Count(devserver.OnEnd)
+		if _, err := os.Stat(w.keptPath(id)); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d reports of others were tried, want 1", calls)
 	}
 }
 

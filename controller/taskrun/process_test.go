@@ -4,6 +4,10 @@ package taskrun
 
 import (
 	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +17,7 @@ import (
 
 	"prp/controller"
 	"prp/controller/devserver"
+	"prp/controller/identity/identitytest"
 )
 
 // process is prp taskrun as a process of its own, which works on the run.
@@ -83,5 +88,58 @@ func TestSIGKILL(t *testing.T) {
 	}
 	if st := b.state(); st.Status != "RUNNING" || st.Count(devserver.OnClaim) != 1 || st.Count(devserver.OnEnd) != 0 {
 		t.Errorf("%s after %d claims and %d ends", st.Status, st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
+	}
+}
+
+// TestSIGPIPE: that nobody reads what the worker says ends no run: its end is
+// reported.
+func TestSIGPIPE(t *testing.T) {
+	b := newBench(t, rule(devserver.OnFetch, 1, "503"), rule(devserver.OnEnd, 1, "503"))
+	b.shell()
+	b.goOn()
+	cmd, _ := b.process()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	cmd.Stdout, cmd.Stderr = w, w // files, which the worker gets as they are
+	if err := cmd.Run(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if st := b.state(); st.Status != "SUCCEEDED" || st.Count(devserver.OnFetch) < 2 || st.Count(devserver.OnEnd) != 2 {
+		t.Errorf("%s after %d fetches and %d ends", st.Status, st.Count(devserver.OnFetch), st.Count(devserver.OnEnd))
+	}
+}
+
+// TestTLSProcess: a whole run over TLS with a client certificate, and none without
+// its key (workerclient.md row 12, remote.md rule 11).
+func TestTLSProcess(t *testing.T) {
+	b := newBench(t)
+	b.shell()
+	b.goOn()
+	kit := identitytest.New(t)
+	secured := httptest.NewUnstartedServer(b.server)
+	secured.TLS = kit.Server()
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told of each refusal
+	secured.StartTLS()
+	t.Cleanup(secured.Close)
+	certFile, keyFile := kit.Client("worker")
+	run := func(more ...string) (string, error) {
+		cmd, said := b.process()
+		cmd.Args = append(cmd.Args, append([]string{"--url", secured.URL}, more...)...)
+		err := cmd.Run()
+		return said.String(), err
+	}
+	ca := []string{"--ca-file", kit.CAFile()}
+	if said, err := run(append(ca, "--cert-file", certFile)...); err == nil || !strings.Contains(said, "certificate and its key") {
+		t.Errorf("a certificate alone: %v: %s", err, said)
+	}
+	if said, err := run(append(ca, "--cert-file", certFile, "--key-file", keyFile)...); err != nil {
+		t.Fatalf("it ended with %v: %s", err, said)
+	}
+	if st := b.state(); st.Status != "SUCCEEDED" || text(st.End.Output) != "Done." || st.Count(devserver.OnClaim) != 1 {
+		t.Errorf("the end is %s, %+v", st.Status, st.End)
 	}
 }

@@ -112,6 +112,7 @@ func (w *worker) sendKept(ctx context.Context) (outcome Outcome, found bool, err
 	if err != nil {
 		return Unreported, false, err
 	}
+	away := false
 	for _, entry := range list {
 		if !strings.HasSuffix(entry.Name(), ".json") {
 			continue
@@ -123,7 +124,9 @@ func (w *worker) sendKept(ctx context.Context) (outcome Outcome, found bool, err
 		case err != nil:
 			w.say("%s: %s", entry.Name(), err)
 		case k.TaskRunID != w.cfg.TaskRunID:
-			w.sendOther(ctx, path, k)
+			// A server that is away is not asked for each of them: the run of
+			// this process waits.
+			away = away || !w.sendOther(ctx, path, k)
 		default:
 			found = true
 			if outcome, err = w.sendOwn(ctx, path, k); err != nil {
@@ -150,20 +153,26 @@ func (w *worker) sendOwn(ctx context.Context, path string, k kept) (Outcome, err
 	return Reported, nil
 }
 
-// sendOther tries once to send the report of another run. Its token may be
-// another one, so that a refusal says nothing.
-func (w *worker) sendOther(ctx context.Context, path string, k kept) {
+// sendOther tries once to send the report of another run; false is a server that
+// does not answer. Its token may be another one, so that a refusal says nothing;
+// only an old report that is refused is dropped.
+func (w *worker) sendOther(ctx context.Context, path string, k kept) (answered bool) {
 	err := w.cfg.Updater.PatchTaskRun(ctx, k.TaskRunID, k.Report)
 	if err == nil {
 		os.Remove(path)
-		return
+		return true
+	}
+	if workerclient.Temporary(err) {
+		w.say("a report of another run stays: %s", err)
+		return statusOf(err) != 0
 	}
 	if info, statErr := os.Stat(path); statErr == nil && time.Since(info.ModTime()) > maxKeptAge {
 		w.say("a report is dropped after %s: %s", maxKeptAge, err)
 		os.Remove(path)
-		return
+		return true
 	}
 	w.say("a report of another run stays: %s", err)
+	return true
 }
 
 func readKept(path string) (kept, error) {

@@ -70,6 +70,8 @@ func (w *worker) launch(ctx context.Context, r *prepared) (f facts) {
 	f.terminal = trace.Terminal
 	mask := w.mask.Load().String
 	switch {
+	case errors.Is(err, controller.ErrNotSent):
+		f.fault = mask(fmt.Sprintf("The task could not be given to the harness: %s", err))
 	case asked != "":
 		f.fault = mask(fmt.Sprintf("The harness asked %q, and a task run has nobody who answers.", asked))
 	case f.terminal == nil:
@@ -115,11 +117,11 @@ func quote(words []string) string {
 }
 
 // environment is that of the runner and of the harness: the later one of two
-// values counts.
+// values counts, so that no secret variable takes the private folders away.
 func (w *worker) environment(r *prepared) []string {
 	var env []string
 	at := map[string]int{}
-	for _, v := range slices.Concat(w.cfg.Env, []string{"HOME=" + r.home, "TMPDIR=" + r.temp}, r.env) {
+	for _, v := range slices.Concat(w.cfg.Env, r.env, []string{"HOME=" + r.home, "TMPDIR=" + r.temp}) {
 		name, _, _ := strings.Cut(v, "=")
 		if i, ok := at[name]; ok {
 			env[i] = v

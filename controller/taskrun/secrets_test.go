@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,6 +58,7 @@ func secretValues(r *rand.Rand) []string {
 	return []string{
 		word(), word() + "\n" + word() + "\nx\n" + word(), `q"` + word() + `\` + word(), "</" + word() + "&?=" + word(),
 		"\u2603" + word() + "\U0001f600", word() + " " + word(), "k=" + word() + "+/==",
+		strconv.Itoa(100_000_000 + r.IntN(900_000_000)),
 	}
 }
 
@@ -99,6 +101,8 @@ func leakyScript(r *rand.Rand, secrets []string, fails bool) []string {
 	steps = append(steps, message(pieces...))
 	add(`{"kind":"event","event_type":"item.completed","item_id":"c","payload":{"kind":"command","text":%s}}`, quoted(any()))
 	add(`{"kind":"event","event_type":"harness.diagnostic","payload":{"code":"x","message":%s,%s:1}}`, quoted(any()), quoted(any()))
+	number := secrets[len(secrets)-1] // digits, which may stand in JSON as they are
+	add(`{"kind":"event","event_type":"usage.reported","payload":{"inputTokens":%s,"other":[{"a":-%s.5}]}}`, number, number)
 	add(`{"kind":"stderr","text":%s,"times":1}`, quoted(any()+"\n"))
 	add(`{"kind":"log","stream":"stdout","text":%s}`, quoted(any()))
 	add(`{"kind":"event","event_type":%s,"payload":{}}`, quoted(strings.Split(secrets[0], "\n")[0]))

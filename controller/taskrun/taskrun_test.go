@@ -56,6 +56,7 @@ func TestOutput(t *testing.T) {
 		"of another model": {`{"kind":"event","event_type":"item.delta","item_id":"m","payload":{"kind":"assistant_message","replay":true,"delta":"old"}}`, "", "The summary."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			steps := []string{tt.steps, result("The summary.")}
 			if tt.steps == "" {
@@ -75,6 +76,7 @@ func TestCommand(t *testing.T) {
 	b := newBench(t)
 	dir, _ := programs()
 	b.cfg.Stdin = true
+	b.offer.Secrets = map[string]string{"HOME": "/no/such/home", "TMPDIR": "/no/such/folder"}
 	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()
 	if !strings.HasPrefix(st.Text, "FIX THE GREETING.") || text(st.End.Output) != st.Text || strings.Contains(st.Text, "err") {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,69 @@ func TestPollTimes(t *testing.T) {
 				t.Errorf("poll %d came after %s", i+1, d)
 			}
 			last = at
+		}
+	})
+}
+
+// TestContact: a person is told once that the server is away and since when, and
+// once that it is back; the clock of the wall may jump meanwhile (remote.md rules
+// 2 and 9).
+func TestContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, a := timed(t, func(n int) (int, http.Header, string) {
+			switch n {
+			case 1, 6:
+				return 404, nil, "" // an answer is contact
+			case 3, 4:
+				return 503, nil, ""
+			case 2:
+				return 0, nil, ""
+			}
+			return 200, nil, `{"run":{"status":"RUNNING"}}`
+		})
+		var told []string
+		w.cfg.Report = func(text string) { told = append(told, text) }
+		ctx, stop := context.WithCancel(t.Context())
+		p := newPoller(w)
+		go p.run(ctx)
+		for range 6 {
+			<-p.seen
+		}
+		stop()
+		synctest.Wait()
+		since := a.began.Add(a.calls[0]).UTC().Format(time.RFC3339)
+		after := (a.calls[4] - a.calls[0]).Round(time.Second).String()
+		if len(told) != 2 || !strings.HasPrefix(told[0], "no contact with the server since "+since+": ") || told[1] != "the server answers again, after "+after {
+			t.Errorf("told %q, want one away since %s and one back after %s", told, since, after)
+		}
+	})
+}
+
+// TestHurriedPoll: a cancel wins over a signal also where a poll that began before
+// the cancel is answered after the signal (the worker's order).
+func TestHurriedPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, signalled := make(chan struct{}), make(chan struct{})
+		w, _ := timed(t, func(n int) (int, http.Header, string) {
+			if n == 1 {
+				close(asked)
+				<-signalled
+				return 200, nil, `{"run":{"status":"RUNNING"}}`
+			}
+			if n == 2 {
+				return 200, nil, `{"run":{"status":"RUNNING","cancel_requested":true}}`
+			}
+			return 404, nil, ""
+		})
+		ctx, signal := context.WithCancel(t.Context())
+		p := newPoller(w)
+		go p.run(ctx)
+		defer signal()
+		<-asked
+		p.hurry()
+		close(signalled)
+		if first, second := <-p.seen, <-p.seen; first.hurried || first.cancelled || !second.hurried || !second.cancelled {
+			t.Errorf("the polls saw %+v and %+v", first, second)
 		}
 	})
 }

@@ -107,10 +107,18 @@ func (f *facts) why() string {
 	reason := f.terminal.Reconciliation.Reason
 	text := controller.ReasonText(reason)
 	if exit := f.terminal.Reconciliation.ProcessExit; exit != nil && !exit.Success {
-		text += fmt.Sprintf(" It ended with %s.", controller.ExitText(exit))
+		text += " " + exitSentence(exit)
 	}
 	if f.seen != nil && f.seen.complaint != "" {
 		text += " " + f.seen.complaint
 	}
 	return text
+}
+
+// exitSentence says how the harness ended.
+func exitSentence(exit *protocol.ExitFact) string {
+	if exit.Signal != nil {
+		return fmt.Sprintf("It was ended by signal %d.", *exit.Signal)
+	}
+	return fmt.Sprintf("It ended with %s.", controller.ExitText(exit))
 }

@@ -134,7 +134,9 @@ func (w *worker) work(ctx context.Context, b *workerclient.WorkerTaskRun) facts 
 				f.taken = true
 				stop(errTaken)
 			}
-			last = nil
+			if o.hurried {
+				last = nil // one before may have missed a cancel
+			}
 		case <-signalled:
 			signalled, f.signalled = nil, true
 			stop(errSignalled)

@@ -215,8 +215,7 @@ func maskedError(e *Error, mask *bridge.Masker) *Error {
 	return &out
 }
 
-// maskedJSON encodes a value with every secret in its strings masked; numbers
-// stay digit for digit.
+// maskedJSON encodes a value with every secret in it masked.
 func maskedJSON(v any, mask *bridge.Masker) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -161,6 +161,40 @@ func TestStatusError(t *testing.T) {
 	}
 }
 
+// TestRetryAfter: row 5. A time is meant on the server's clock, whatever ours says
+// (remote.md rule 9).
+func TestRetryAfter(t *testing.T) {
+	var header http.Header
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		for name, values := range header {
+			rw.Header()[name] = values
+		}
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for name, tt := range map[string]struct {
+		header http.Header
+		want   time.Duration
+	}{
+		"seconds":              {http.Header{"Retry-After": {"7"}}, 7 * time.Second},
+		"a clock that is late": {http.Header{"Date": {at(-24 * time.Hour)}, "Retry-After": {at(-24*time.Hour + 9*time.Second)}}, 9 * time.Second},
+		"a clock that is fast": {http.Header{"Date": {at(24 * time.Hour)}, "Retry-After": {at(24*time.Hour + 9*time.Second)}}, 9 * time.Second},
+		"a time that is over":  {http.Header{"Retry-After": {at(-time.Hour)}}, 0},
+		"nothing":              {nil, 0},
+		"words":                {http.Header{"Retry-After": {"soon"}}, 0},
+		"less than nothing":    {http.Header{"Retry-After": {"-5"}}, 0},
+	} {
+		header = tt.header
+		_, err := updater(s.URL, "token").GetTaskRun(t.Context(), "run")
+		var e *workerclient.StatusError
+		// The two times of a header are formed in whole seconds, a moment apart.
+		if !errors.As(err, &e) || e.RetryAfter < tt.want || e.RetryAfter > tt.want+min(tt.want, time.Second) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
 // TestTemporary: row 5.
 func TestTemporary(t *testing.T) {
 	for status, want := range map[int]bool{200: false, 400: false, 401: false, 404: false, 409: false, 429: true, 500: true, 503: true} {

@@ -61,7 +61,7 @@ func Temporary(err error) bool {
 
 // newStatusError reads the answer as far as it is bounded.
 func newStatusError(operation string, r *http.Response) *StatusError {
-	e := &StatusError{Operation: operation, Status: r.StatusCode, RetryAfter: retryAfter(r.Header.Get("Retry-After"), time.Now())}
+	e := &StatusError{Operation: operation, Status: r.StatusCode, RetryAfter: retryAfter(r.Header)}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody)) // what came is shown
 	var said struct {
 		Error   json.RawMessage `json:"error"`
@@ -80,8 +80,14 @@ func newStatusError(operation string, r *http.Response) *StatusError {
 	return e
 }
 
-// retryAfter reads a Retry-After: seconds, or a time.
-func retryAfter(text string, now time.Time) time.Duration {
+// retryAfter reads a Retry-After: seconds, or a time, which the server means on
+// its own clock. Ours may stand elsewhere (remote.md rule 9).
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
 	}
