@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -17,11 +18,13 @@ const (
 	Masked = "[masked]"
 )
 
-// Masker hides secret values. It is not changed after it was made.
-type Masker struct {
+// Masker hides secret values. It is safe for use by many goroutines.
+type Masker struct{ spelled atomic.Pointer[spellings] }
+
+// spellings are the forms of secret values. They are not changed.
+type spellings struct {
 	forms [][]byte // longest first
 	first [256]bool
-	most  int // length of the longest form
 }
 
 // NewMasker returns a masker of these values: as they are, each of their lines,
@@ -29,6 +32,16 @@ type Masker struct {
 // base64. Values and lines under [MinSecret] bytes are not masked.
 func NewMasker(secrets []string) *Masker {
 	m := &Masker{}
+	m.Replace(secrets)
+	return m
+}
+
+// Replace has these values masked instead of those before, from the next call
+// on, also in streams that have begun: a token is renewed while texts flow.
+func (m *Masker) Replace(secrets []string) { m.spelled.Store(spell(secrets)) }
+
+func spell(secrets []string) *spellings {
+	m := &spellings{}
 	known := map[string]bool{}
 	add := func(form string) {
 		if len(form) < MinSecret || known[form] {
@@ -37,7 +50,6 @@ func NewMasker(secrets []string) *Masker {
 		known[form] = true
 		m.forms = append(m.forms, []byte(form))
 		m.first[form[0]] = true
-		m.most = max(m.most, len(form))
 	}
 	for _, secret := range secrets {
 		if len(secret) < MinSecret {
@@ -126,7 +138,7 @@ func base64Form(enc *base64.Encoding, s string, skip int) string {
 }
 
 // Any reports whether there is anything to hide.
-func (m *Masker) Any() bool { return m != nil && len(m.forms) > 0 }
+func (m *Masker) Any() bool { return m != nil && len(m.spelled.Load().forms) > 0 }
 
 // Mask returns b with [Masked] in the place of every secret. Where there is
 // none it returns b itself; it never changes b.
@@ -134,7 +146,7 @@ func (m *Masker) Mask(b []byte) []byte {
 	if !m.Any() {
 		return b
 	}
-	out, _ := m.scan(nil, b, true)
+	out, _ := m.spelled.Load().scan(nil, b, true)
 	if out == nil {
 		return b
 	}
@@ -146,7 +158,7 @@ func (m *Masker) String(s string) string {
 	if !m.Any() {
 		return s
 	}
-	if out, _ := m.scan(nil, []byte(s), true); out != nil {
+	if out, _ := m.spelled.Load().scan(nil, []byte(s), true); out != nil {
 		return string(out)
 	}
 	return s
@@ -155,7 +167,7 @@ func (m *Masker) String(s string) string {
 // scan appends the masked b to dst. Where it is not the end, what could be the
 // beginning of a secret is left: used tells how far it went. It returns nil
 // where dst is nil, b is used whole and nothing was masked.
-func (m *Masker) scan(dst, b []byte, end bool) (out []byte, used int) {
+func (m *spellings) scan(dst, b []byte, end bool) (out []byte, used int) {
 	from, i := 0, 0
 	for i < len(b) {
 		if !m.first[b[i]] {
@@ -182,7 +194,7 @@ func (m *Masker) scan(dst, b []byte, end bool) (out []byte, used int) {
 
 // match is the length of the longest secret at the start of b, and whether b
 // may be the beginning of a longer one.
-func (m *Masker) match(b []byte) (n int, partial bool) {
+func (m *spellings) match(b []byte) (n int, partial bool) {
 	for _, form := range m.forms {
 		switch {
 		case len(b) < len(form) && bytes.HasPrefix(form, b):
@@ -208,13 +220,13 @@ func (m *Masker) Stream() *Stream { return &Stream{m: m} }
 // less than the length of the longest secret. The result is valid until the
 // next call.
 func (s *Stream) Add(piece []byte) []byte {
-	if !s.m.Any() {
+	if len(s.held) == 0 && !s.m.Any() {
 		return piece
 	}
 	if len(s.held) > 0 {
 		piece = append(s.held, piece...)
 	}
-	out, used := s.m.scan(nil, piece, false)
+	out, used := s.m.spelled.Load().scan(nil, piece, false)
 	s.held = append([]byte(nil), piece[used:]...)
 	return out
 }

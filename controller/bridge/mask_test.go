@@ -116,3 +116,24 @@ func TestHeld(t *testing.T) {
 		t.Errorf("the end is %q, %d held", got, s.Held())
 	}
 }
+
+// TestMaskReplace: a value that is known only later is masked from then on, also
+// in a stream that has begun, and what was held back is not lost.
+func TestMaskReplace(t *testing.T) {
+	m := NewMasker([]string{"first-token"})
+	s := m.Stream()
+	shown := string(s.Add([]byte("a first-to")))
+	m.Replace([]string{"second-token"})
+	shown += string(s.Add([]byte("ols second-to")))
+	shown += string(s.Add([]byte("ken b")))
+	if shown += string(s.End()); shown != "a first-tools "+Masked+" b" {
+		t.Errorf("the stream shows %q", shown)
+	}
+	if got := m.String("first-token second-token"); got != "first-token "+Masked {
+		t.Errorf("the text is %q", got)
+	}
+	m.Replace(nil)
+	if got := m.String("second-token"); got != "second-token" {
+		t.Errorf("without secrets the text is %q", got)
+	}
+}
