@@ -115,7 +115,7 @@ func (r *run) fetch(id string) (string, error) {
 	defer root.Close()
 	sum := sha256.Sum256([]byte(id))
 	name := hex.EncodeToString(sum[:16])
-	err = r.withURL(func() error {
+	err = withURL(r.ctx, func() error {
 		request := downloadRequest{Type: typeDownload, ID: newID(), RunID: r.req.RunID, ArtifactID: id}
 		a, err := r.askURL(r.ctx, typeDownload, request.ID, id, marshal(request))
 		if err != nil {
@@ -130,10 +130,10 @@ func (r *run) fetch(id string) (string, error) {
 }
 
 // withURL tries a transfer, with a new URL where the one before is used up.
-func (r *run) withURL(try func() error) error {
+func withURL(ctx context.Context, try func() error) error {
 	var err error
 	for range maxURLs {
-		if err = try(); !errors.Is(err, artifact.ErrNewURL) || r.ctx.Err() != nil {
+		if err = try(); !errors.Is(err, artifact.ErrNewURL) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -164,6 +164,14 @@ func (r *run) upload(raw json.RawMessage) {
 			r.warn("artifact_not_uploaded", fmt.Sprintf("the artifact %q was not uploaded: %s", request.Name, err), members{"name": quoted(request.Name)})
 		}
 	})
+}
+
+// awaitUploads waits for what is on its way when the run has ended, within
+// bounds: a slow store does not keep the completion from the server.
+func (r *run) awaitUploads() {
+	limit := time.AfterFunc(r.c.cfg.Times.Upload, func() { r.stopMoves(errSlowUpload) })
+	defer limit.Stop()
+	r.uploads.Wait()
 }
 
 // mayUpload tells whether there is where artifacts can come from.
@@ -198,13 +206,13 @@ func (r *run) sendFile(path string, request uploadRequest) error {
 	}
 	request.SizeBytes = info.Size()
 	request.Name = r.c.mask.String(request.Name)
-	return r.withURL(func() error {
+	return withURL(r.moves, func() error {
 		request.ID = newID()
-		a, err := r.askURL(r.ctx, typeUpload, request.ID, "", marshal(request))
+		a, err := r.askURL(r.moves, typeUpload, request.ID, "", marshal(request))
 		if err != nil {
 			return err
 		}
-		sum, err := r.c.cfg.Artifacts.Upload(r.ctx, artifact.Upload{
+		sum, err := r.c.cfg.Artifacts.Upload(r.moves, artifact.Upload{
 			URL: a.UploadURL, File: f, Size: request.SizeBytes, ContentType: request.ContentType,
 		})
 		if err != nil {

@@ -94,6 +94,28 @@ func TestUploadFails(t *testing.T) {
 	}
 }
 
+// TestUploadSlow: a store that never takes an artifact keeps the completion back
+// for so long and no longer, and the run has succeeded (row 14).
+func TestUploadSlow(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("put", 0, devserver.Hang)}})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.cfg.Times.Upload = 100 * time.Millisecond
+	w.start()
+	run := w.create("makes")
+	events, end := w.over(run)
+	if end["status"] != "succeeded" || !warned(events, "artifact_not_uploaded") || !strings.Contains(string(marshal(events)), errSlowUpload.Error()) {
+		t.Errorf("the completion is %v, the events are %s", end, marshal(events))
+	}
+	if n := w.count("artifact_uploaded", run); n != 0 {
+		t.Errorf("%d artifacts were told", n)
+	}
+}
+
 // TestUploadNewURL: a URL that is refused is replaced by a new one (row 14).
 func TestUploadNewURL(t *testing.T) {
 	t.Parallel()

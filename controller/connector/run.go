@@ -39,6 +39,8 @@ type run struct {
 	// ctx ends what belongs to the run: transfers, and the run itself.
 	ctx       context.Context
 	stop      context.CancelCauseFunc
+	moves     context.Context // ends the uploads, with ctx or before it
+	stopMoves context.CancelCauseFunc
 	cancelled bool
 	client    *controller.Client // nil until the runner is there
 	waiters   []string           // ids of the cancel_run that are not answered
@@ -61,6 +63,8 @@ type run struct {
 var (
 	errCancelled = errors.New("the run was cancelled")
 	errLeft      = errors.New("the connector ends")
+	// errSlowUpload ends uploads only.
+	errSlowUpload = errors.New("it took too long after the end of the run")
 )
 
 func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
@@ -69,6 +73,7 @@ func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
 		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	r.moves, r.stopMoves = context.WithCancelCause(r.ctx)
 	return r
 }
 
@@ -110,7 +115,7 @@ func (r *run) execute() event {
 	defer stop()
 	go func() { going <- r.setGoing(ctx, client, inputs) }()
 	r.drive(client, going, ended)
-	r.uploads.Wait()
+	r.awaitUploads()
 	return r.ending(func(t *translation) event {
 		if r.terminal == nil {
 			return t.lost(stamp(), "the runner died before it told the end of the run")

@@ -118,6 +118,9 @@ func (c *Connector) Close() { c.close() }
 // Misbehave replaces the rules; what was counted stays.
 func (c *Connector) Misbehave(rules ...Rule) { c.rules.set(rules) }
 
+// Called is how many frames or calls of a kind of the rules came.
+func (c *Connector) Called(kind string) int { return c.rules.counted(kind) }
+
 // ServeHTTP implements [http.Handler].
 func (c *Connector) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if len(r.URL.Path) > len(ObjectsPath) && r.URL.Path[:len(ObjectsPath)] == ObjectsPath {
@@ -160,6 +163,15 @@ func (c *Connector) accept(rw http.ResponseWriter, r *http.Request, id string) {
 		}
 		http.Error(rw, "as ordered", status)
 		return
+	}
+	switch do {
+	case Hang:
+		<-c.closed.Done()
+		return
+	case Late:
+		if sleep(c.closed, lateBy) != nil {
+			return
+		}
 	}
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionNoContextTakeover})
 	if err != nil {
