@@ -153,3 +153,57 @@ func TestWindow(t *testing.T) {
 		t.Errorf("a server that acknowledges rarely gets %d frames, %v", len(b.frames), err)
 	}
 }
+
+// giving is a pipe that brings frames.
+type giving struct {
+	taking
+	frames chan []byte
+}
+
+// Read implements pipe.
+func (g giving) Read(ctx context.Context) ([]byte, error) {
+	select {
+	case frame := <-g.frames:
+		return frame, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TestAnswersPassRequests: while the loop is busy with requests, the answers to
+// heartbeats and the acknowledgements behind them are seen, and then the requests
+// come in their order (rows 5 and 9).
+func TestAnswersPassRequests(t *testing.T) {
+	t.Parallel()
+	const requests = 50
+	c := filled(t, 1, 3)
+	g := giving{frames: make(chan []byte, requests+2)}
+	for n := range requests {
+		g.frames <- fmt.Appendf(nil, `{"type":"cancel_run","id":"c","run_id":"r_%d"}`, n)
+	}
+	g.frames <- []byte(`{"type":"event_ack","run_id":"run_0","seq":2}`)
+	g.frames <- []byte(`{"type":"heartbeat_ack"}`)
+	s := newSession(c, g, transportSocket)
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	go s.read(ctx)
+	go s.feed(ctx)
+	select {
+	case <-s.acked:
+	case <-ctx.Done():
+		t.Fatal("the answer to the heartbeat waits for the loop")
+	}
+	if n := c.spooled()[0].out.Acked(); n != 2 {
+		t.Errorf("%d events are acknowledged, want 2", n)
+	}
+	for n := range requests { // now the loop has time
+		select {
+		case in := <-c.frames:
+			if want := fmt.Sprint("r_", n); in.runID != want {
+				t.Fatalf("the request is for %q, want %q", in.runID, want)
+			}
+		case <-ctx.Done():
+			t.Fatal("a request was lost")
+		}
+	}
+}

@@ -37,9 +37,12 @@ type session struct {
 	pipe   pipe
 	number int64
 	wakeup chan struct{} // as Connector.wake, for urgent frames
-	burst  int           // frames that are written before urgent ones are looked for
-	window atomic.Int64  // events on their way
-	early  []inbound     // what came before the answer to register
+	// inbox is between the reader and the loop, which writes to the disk: what
+	// is read behind requests, as the answer to a heartbeat, passes them.
+	inbox  chan inbound
+	burst  int          // frames that are written before urgent ones are looked for
+	window atomic.Int64 // events on their way
+	early  []inbound    // what came before the answer to register
 
 	// What follows belongs to the writer.
 	cursors map[*spool]*cursor
@@ -63,7 +66,7 @@ type cursor struct {
 
 func newSession(c *Connector, p pipe, transport string) *session {
 	s := &session{
-		c: c, pipe: p, burst: burst, wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1),
+		c: c, pipe: p, burst: burst, inbox: make(chan inbound, maxHeld), wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1),
 	}
 	if transport == transportPoll {
 		s.burst = burstPoll
@@ -102,6 +105,7 @@ func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
 		}
 		cancel(err)
 	})
+	parts.Go(func() { s.feed(ctx) })
 	for _, part := range []func(context.Context) error{s.beat, s.renew} {
 		parts.Go(func() { cancel(part(ctx)) })
 	}
@@ -303,8 +307,32 @@ func (s *session) deliver(ctx context.Context, in inbound) {
 
 func (s *session) hand(ctx context.Context, in inbound) {
 	select {
-	case s.c.frames <- in:
+	case s.inbox <- in:
 	case <-ctx.Done():
+	}
+}
+
+// feed gives the loop what was read, also what is left when the session ends.
+func (s *session) feed(ctx context.Context) {
+	give := func(in inbound) {
+		select {
+		case s.c.frames <- in:
+		case <-s.c.over:
+		}
+	}
+	for {
+		select {
+		case in := <-s.inbox:
+			give(in)
+			continue
+		default:
+		}
+		select {
+		case in := <-s.inbox:
+			give(in)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
