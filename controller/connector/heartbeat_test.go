@@ -207,3 +207,69 @@ func TestAnswersPassRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestEventBatch: event_batch_ms, within bounds, is how long an event waits for
+// others before it is sent; a heartbeat does not wait (row 4).
+func TestEventBatch(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 1, 0)
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	go func() { // the loop
+		for {
+			select {
+			case call := <-c.calls:
+				call()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	sent := make(chan string, 16)
+	s := newSession(c, taking(func(frames [][]byte) error {
+		for _, raw := range frames {
+			sent <- decodeFrame(raw).kind
+		}
+		return nil
+	}), transportSocket)
+	for given, want := range map[float64]time.Duration{0: 0, -1: 0, 40: 40 * time.Millisecond, 1e12: maxBatchWait} {
+		ack := &registerAck{}
+		ack.Config.EventBatchMS = given
+		if s.configure(ack); c.gather != want {
+			t.Errorf("event_batch_ms %g is %s, want %s", given, c.gather, want)
+		}
+	}
+	next := func() string {
+		select {
+		case kind := <-sent:
+			return kind
+		case <-ctx.Done():
+			t.Fatal("nothing is sent")
+			return ""
+		}
+	}
+	put := func() {
+		if _, err := c.spooled()[0].put(warning(stamp(), "c", "m", nil), "1"); err != nil {
+			t.Fatal(err)
+		}
+		c.nudge()
+	}
+	c.mu.Lock()
+	c.gather = 40 * time.Millisecond
+	c.mu.Unlock()
+	go s.write(ctx)
+	next() // the capabilities
+	began := time.Now()
+	put()
+	if next(); time.Since(began) < 40*time.Millisecond {
+		t.Errorf("an event was sent after %s", time.Since(began))
+	}
+	c.mu.Lock()
+	c.gather = 24 * time.Hour
+	c.mu.Unlock()
+	put()
+	s.hurry(marshal(heartbeat{Type: typeHeartbeat}))
+	if next() == "" && next() == "" {
+		t.Error("the heartbeat was not sent")
+	}
+}

@@ -86,7 +86,7 @@ func (s *session) write(ctx context.Context) error {
 }
 
 // gather waits for more to send with what there is, where the server wants that
-// (row 4).
+// (row 4). What is urgent does not wait.
 func (s *session) gather(ctx context.Context) error {
 	s.c.mu.Lock()
 	d := s.c.gather
@@ -94,7 +94,15 @@ func (s *session) gather(ctx context.Context) error {
 	if d <= 0 {
 		return nil
 	}
-	return pause(ctx, d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.wakeup:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // batch is what is sent at once.
