@@ -75,6 +75,7 @@ type Connector struct {
 	frames   []ConnectorFrame
 	runs     map[string]*deliveredRun
 	objects  map[string]*object
+	decided  map[string]bool   // request_id of questions that the shell has decided
 	pending  []json.RawMessage // sent while nobody was there
 	changed  chan struct{}
 	closed   context.Context
@@ -106,7 +107,7 @@ type peer struct {
 func NewConnector(cfg ConnectorConfig) *Connector {
 	c := &Connector{
 		cfg: cfg, rules: newRuleBook(cfg.Rules), polls: map[string]*pollSession{},
-		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, changed: make(chan struct{}),
+		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, decided: map[string]bool{}, changed: make(chan struct{}),
 	}
 	c.closed, c.close = context.WithCancel(context.Background())
 	return c
