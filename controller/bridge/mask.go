@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -39,6 +40,32 @@ func NewMasker(secrets []string) *Masker {
 // Replace has these values masked instead of those before, from the next call
 // on, also in streams that have begun: a token is renewed while texts flow.
 func (m *Masker) Replace(secrets []string) { m.spelled.Store(spell(secrets)) }
+
+// keptTokens is how many tokens are masked: the one in use, and those before it
+// that a text may still show.
+const keptTokens = 4
+
+// Tokens returns token, and has each of its results masked beside the values of
+// secrets before it is used: a token is renewed while runs go on. What it
+// returns is safe for many goroutines where token is.
+func (m *Masker) Tokens(secrets []string, token func() (string, error)) func() (string, error) {
+	var mu sync.Mutex
+	var known []string
+	return func() (string, error) {
+		text, err := token()
+		if err != nil {
+			return text, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(known, text) {
+			known = append(known, text)
+			known = known[max(0, len(known)-keptTokens):]
+			m.Replace(slices.Concat(secrets, known))
+		}
+		return text, nil
+	}
+}
 
 func spell(secrets []string) *spellings {
 	m := &spellings{}

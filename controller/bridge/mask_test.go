@@ -3,6 +3,7 @@ package bridge
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -135,5 +136,25 @@ func TestMaskReplace(t *testing.T) {
 	m.Replace(nil)
 	if got := m.String("second-token"); got != "second-token" {
 		t.Errorf("without secrets the text is %q", got)
+	}
+}
+
+// TestMaskTokens: each token is masked from when it is used, beside the secrets;
+// those of long ago are not remembered.
+func TestMaskTokens(t *testing.T) {
+	m := NewMasker([]string{"a secret value"})
+	n := 0
+	token := m.Tokens([]string{"a secret value"}, func() (string, error) { n++; return fmt.Sprintf("token-%d-of-many", n), nil })
+	for range 7 {
+		got, err := token()
+		if err != nil || got != fmt.Sprintf("token-%d-of-many", n) {
+			t.Fatalf("the token is %q, %v", got, err)
+		}
+		if got := m.String(got + ", a secret value"); got != Masked+", "+Masked {
+			t.Errorf("the text is %q", got)
+		}
+	}
+	if got := m.String("token-1-of-many token-6-of-many"); got != "token-1-of-many "+Masked {
+		t.Errorf("the text is %q", got)
 	}
 }

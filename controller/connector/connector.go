@@ -118,7 +118,7 @@ func (c *Connector) open() (err error) {
 	c.client = link.Client
 	link.MaxFrame, link.Compress = maxFrame, true
 	if token := link.Token; token != nil {
-		link.Token = c.maskTokens(token)
+		link.Token = c.mask.Tokens(c.cfg.Secrets, token)
 		c.cfg.Link.Token = link.Token // for the HTTPS fallback
 	}
 	if c.link, err = bridge.NewLink(link); err != nil {
@@ -134,31 +134,6 @@ func (c *Connector) open() (err error) {
 		c.mode = ModeStopped
 	}
 	return c.recover()
-}
-
-// keptTokens is how many tokens are masked: the one in use, and those before it
-// that an agent or a server may still show.
-const keptTokens = 4
-
-// maskTokens has every token masked before it is used: it is renewed while runs
-// go on (remote.md rule 7).
-func (c *Connector) maskTokens(token func() (string, error)) func() (string, error) {
-	var mu sync.Mutex
-	var known []string
-	return func() (string, error) {
-		text, err := token()
-		if err != nil {
-			return text, err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !slices.Contains(known, text) {
-			known = append(known, text)
-			known = known[max(0, len(known)-keptTokens):]
-			c.mask.Replace(slices.Concat(c.cfg.Secrets, known))
-		}
-		return text, nil
-	}
 }
 
 func (c *Connector) close() {
