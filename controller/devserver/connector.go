@@ -262,13 +262,11 @@ func (c *Connector) handle(p *peer, raw []byte) error {
 	return nil
 }
 
-// enter makes a session the current one, once it knows: the newest wins (row 3).
+// enter makes a session the current one, once it knows. Between the two nobody is
+// registered, so that nothing is meant for the session before.
 func (c *Connector) enter(p *peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.current; old != nil && old != p {
-		go old.quit(0)
-	}
 	c.current = p
 	c.notify()
 }
