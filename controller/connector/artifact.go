@@ -77,13 +77,26 @@ func (r *run) askURL(ctx context.Context, kind, id, key string, body []byte) (se
 	}
 }
 
+// fetchWithin is fetchInputs within the time of the run, which counts from its
+// start (row 8); false where that is over. Zero is no limit.
+func (r *run) fetchWithin(limit time.Duration) (inputs []inputFile, inTime bool) {
+	ctx := r.ctx
+	if limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
+	inputs = r.fetchInputs(ctx)
+	return inputs, ctx.Err() == nil
+}
+
 // fetchInputs brings the artifacts of the context_bundle (row 14). One that
 // cannot be had is told, to the server and to the harness, and the run begins.
-func (r *run) fetchInputs() []inputFile {
+func (r *run) fetchInputs(ctx context.Context) []inputFile {
 	var list []inputFile
 	for _, id := range r.req.Artifacts {
 		in := inputFile{ArtifactID: id}
-		path, err := r.fetch(id)
+		path, err := r.fetch(ctx, id)
 		if err != nil {
 			in.Error = r.c.mask.String(err.Error())
 			r.warn("artifact_not_downloaded", "an artifact was not downloaded: "+err.Error(), members{"artifact_id": quoted(id)})
@@ -97,7 +110,7 @@ func (r *run) fetchInputs() []inputFile {
 
 // fetch downloads one artifact into the folder of the run. An id of a server is
 // no file name.
-func (r *run) fetch(id string) (string, error) {
+func (r *run) fetch(ctx context.Context, id string) (string, error) {
 	if r.c.cfg.Artifacts == nil {
 		return "", errNoArtifacts
 	}
@@ -115,13 +128,13 @@ func (r *run) fetch(id string) (string, error) {
 	defer root.Close()
 	sum := sha256.Sum256([]byte(id))
 	name := hex.EncodeToString(sum[:16])
-	err = withURL(r.ctx, func() error {
+	err = withURL(ctx, func() error {
 		request := downloadRequest{Type: typeDownload, ID: newID(), RunID: r.req.RunID, ArtifactID: id}
-		a, err := r.askURL(r.ctx, typeDownload, request.ID, id, marshal(request))
+		a, err := r.askURL(ctx, typeDownload, request.ID, id, marshal(request))
 		if err != nil {
 			return err
 		}
-		_, err = r.c.cfg.Artifacts.Download(r.ctx, artifact.Download{
+		_, err = r.c.cfg.Artifacts.Download(ctx, artifact.Download{
 			URL: a.DownloadURL, Root: root, Name: name, Want: artifact.Sum{Size: a.SizeBytes, SHA256: a.SHA256},
 		})
 		return err

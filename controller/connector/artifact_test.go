@@ -169,3 +169,19 @@ while read -r line; do case "$line" in *turn.start*)
 		t.Errorf("the turn is %s, %v", turn, err)
 	}
 }
+
+// TestDownloadSlow: the time of a run counts from its start: a store that never
+// gives an artifact does not keep it from its end (row 8).
+func TestDownloadSlow(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("get", 0, devserver.Hang)}})
+	w.server.PutObject("a1", []byte("the input"))
+	w.start()
+	events, end := w.over(w.create("happy", `,"context_bundle":{"artifacts":["a1"]},"constraints":{"timeout_seconds":0.3}`))
+	if e, _ := end["error"].(map[string]any); end["status"] != "failed" || e["reason"] != "run_timed_out" || e["code"] != 5002.0 {
+		t.Errorf("the completion is %v", end)
+	}
+	if strings.Contains(kinds(events), "progress") {
+		t.Errorf("the run was begun: %s", kinds(events))
+	}
+}
