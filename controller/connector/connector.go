@@ -79,7 +79,7 @@ type State struct {
 }
 
 // answer is a frame that answers a request of the server. It waits until the
-// events of a run up to seq were sent.
+// server has the events of a run up to seq.
 type answer struct {
 	body []byte
 	run  *spool

@@ -144,7 +144,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("%d events are on their way, want %d", sent, leastWindow)
 	}
 	for _, sp := range c.spooled() { // each had its turn
-		if n := s.reach(sp); n < leastWindow/4 {
+		if n := s.cursor(sp).sent; n < leastWindow/4 {
 			t.Errorf("%s: %d events of %d were sent", sp.runID, n, leastWindow)
 		}
 	}
@@ -269,7 +269,7 @@ func TestEventBatch(t *testing.T) {
 	c.mu.Unlock()
 	put()
 	s.hurry(marshal(heartbeat{Type: typeHeartbeat}))
-	if next() == "" && next() == "" {
-		t.Error("the heartbeat was not sent")
+	for range 2 {
+		next() // the event and the heartbeat, or the test has hung
 	}
 }

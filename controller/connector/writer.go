@@ -133,7 +133,8 @@ func (s *session) collect() (*batch, error) {
 	c.mu.Lock()
 	most, limit, now := c.batch, min(c.frame, c.batch), time.Now()
 	for _, a := range c.answers {
-		if a.run != nil && s.reach(a.run) < a.seq || b.size > most || b.room <= 0 {
+		// Written is not received: an end is told to a server that has it.
+		if a.run != nil && a.run.out.Acked() < a.seq || b.size > most || b.room <= 0 {
 			continue
 		}
 		b.answers = append(b.answers, a)
@@ -149,15 +150,6 @@ func (s *session) collect() (*batch, error) {
 	spools := slices.Clone(c.spools)
 	c.mu.Unlock()
 	return b, s.events(b, spools, most, limit, now)
-}
-
-// reach is how far the events of a run have gone.
-func (s *session) reach(sp *spool) int64 {
-	sent := int64(0)
-	if at := s.cursors[sp]; at != nil {
-		sent = at.sent
-	}
-	return max(sent, sp.out.Acked())
 }
 
 // events adds events of the runs in turn.
