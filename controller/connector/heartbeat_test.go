@@ -225,13 +225,7 @@ func TestEventBatch(t *testing.T) {
 			}
 		}
 	}()
-	sent := make(chan string, 16)
-	s := newSession(c, taking(func(frames [][]byte) error {
-		for _, raw := range frames {
-			sent <- decodeFrame(raw).kind
-		}
-		return nil
-	}), transportSocket)
+	s := newSession(c, nil, transportSocket)
 	for given, want := range map[float64]time.Duration{0: 0, -1: 0, 40: 40 * time.Millisecond, 1e12: maxBatchWait} {
 		ack := &registerAck{}
 		ack.Config.EventBatchMS = given
@@ -239,37 +233,14 @@ func TestEventBatch(t *testing.T) {
 			t.Errorf("event_batch_ms %g is %s, want %s", given, c.gather, want)
 		}
 	}
-	next := func() string {
-		select {
-		case kind := <-sent:
-			return kind
-		case <-ctx.Done():
-			t.Fatal("nothing is sent")
-			return ""
-		}
-	}
-	put := func() {
-		if _, err := c.spooled()[0].put(warning(stamp(), "c", "m", nil), "1"); err != nil {
-			t.Fatal(err)
-		}
-		c.nudge()
-	}
-	c.mu.Lock()
 	c.gather = 40 * time.Millisecond
-	c.mu.Unlock()
-	go s.write(ctx)
-	next() // the capabilities
 	began := time.Now()
-	put()
-	if next(); time.Since(began) < 40*time.Millisecond {
-		t.Errorf("an event was sent after %s", time.Since(began))
+	if err := s.gather(ctx); err != nil || time.Since(began) < 40*time.Millisecond {
+		t.Errorf("an event is sent after %s, %v", time.Since(began), err)
 	}
-	c.mu.Lock()
 	c.gather = 24 * time.Hour
-	c.mu.Unlock()
-	put()
 	s.hurry(marshal(heartbeat{Type: typeHeartbeat}))
-	for range 2 {
-		next() // the event and the heartbeat, or the test has hung
+	if err := s.gather(ctx); err != nil {
+		t.Errorf("a heartbeat waits with the events: %v", err)
 	}
 }

@@ -127,7 +127,10 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 	case <-r.Context().Done():
 		return
 	}
-	if s.ended || body.Cursor > s.up {
+	c.mu.Lock()
+	ended := s.ended
+	c.mu.Unlock()
+	if ended || body.Cursor > s.up {
 		http.Error(rw, errEnded.Error(), http.StatusGone)
 		return
 	}
