@@ -62,7 +62,8 @@ below --dir, and prints how a connector connects. While one is connected:
 
   create AGENT GOAL...   starts a run and shows its events
   watch [RUN]            shows the events of a run, or of all
-  approve [REQUEST]      grants the question that waits, or the one of this id
+  approve [REQUEST]      grants the question that waits, or the one of this id;
+                         where there is none yet, when it comes (--wait)
   deny [REQUEST]         denies it
   cancel RUN             ends a run and waits for its end
 
@@ -81,10 +82,12 @@ N 0 is every one. The worker's server:
   command                   drop, drop-after, cut, mute, twice, late
   frame (any that comes)    cut, which is in the middle of the frame
 
-The connector's: connect, get, put, post, poll, or the type of a frame: drop,
-drop-after, hang, mute, twice, late, close-STATUS, http-STATUS, error-CODE. The
-task runs': fetch, claim, end, stream, secrets, plugin, base, restore, seed: drop,
-drop-after, hang, late, or an HTTP status.
+The connector's: connect, get, put, post, poll: drop, hang, late, http-STATUS, all
+but connect drop-after; create_run, cancel_run: drop, twice; any other type of a
+frame: drop, drop-after, hang, mute, late, close-STATUS, error-CODE.
+
+The task runs': fetch, claim, end, stream, secrets, plugin, base, restore, seed:
+drop, drop-after, hang, late, or an HTTP status.
 
 exit status: 0 the server was ended, or the command, run or task succeeded; 1 it
 failed; 2 wrong command line; 130 the task was cancelled.

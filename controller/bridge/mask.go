@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -17,11 +19,13 @@ const (
 	Masked = "[masked]"
 )
 
-// Masker hides secret values. It is not changed after it was made.
-type Masker struct {
+// Masker hides secret values. It is safe for use by many goroutines.
+type Masker struct{ spelled atomic.Pointer[spellings] }
+
+// spellings are the forms of secret values. They are not changed.
+type spellings struct {
 	forms [][]byte // longest first
 	first [256]bool
-	most  int // length of the longest form
 }
 
 // NewMasker returns a masker of these values: as they are, each of their lines,
@@ -29,6 +33,42 @@ type Masker struct {
 // base64. Values and lines under [MinSecret] bytes are not masked.
 func NewMasker(secrets []string) *Masker {
 	m := &Masker{}
+	m.Replace(secrets)
+	return m
+}
+
+// Replace has these values masked instead of those before, from the next call
+// on, also in streams that have begun: a token is renewed while texts flow.
+func (m *Masker) Replace(secrets []string) { m.spelled.Store(spell(secrets)) }
+
+// keptTokens is how many tokens are masked: the one in use, and those before it
+// that a text may still show.
+const keptTokens = 4
+
+// Tokens returns token, and has each of its results masked beside the values of
+// secrets before it is used: a token is renewed while runs go on. What it
+// returns is safe for many goroutines where token is.
+func (m *Masker) Tokens(secrets []string, token func() (string, error)) func() (string, error) {
+	var mu sync.Mutex
+	var known []string
+	return func() (string, error) {
+		text, err := token()
+		if err != nil {
+			return text, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(known, text) {
+			known = append(known, text)
+			known = known[max(0, len(known)-keptTokens):]
+			m.Replace(slices.Concat(secrets, known))
+		}
+		return text, nil
+	}
+}
+
+func spell(secrets []string) *spellings {
+	m := &spellings{}
 	known := map[string]bool{}
 	add := func(form string) {
 		if len(form) < MinSecret || known[form] {
@@ -37,7 +77,6 @@ func NewMasker(secrets []string) *Masker {
 		known[form] = true
 		m.forms = append(m.forms, []byte(form))
 		m.first[form[0]] = true
-		m.most = max(m.most, len(form))
 	}
 	for _, secret := range secrets {
 		if len(secret) < MinSecret {
@@ -126,7 +165,7 @@ func base64Form(enc *base64.Encoding, s string, skip int) string {
 }
 
 // Any reports whether there is anything to hide.
-func (m *Masker) Any() bool { return m != nil && len(m.forms) > 0 }
+func (m *Masker) Any() bool { return m != nil && len(m.spelled.Load().forms) > 0 }
 
 // Mask returns b with [Masked] in the place of every secret. Where there is
 // none it returns b itself; it never changes b.
@@ -134,7 +173,7 @@ func (m *Masker) Mask(b []byte) []byte {
 	if !m.Any() {
 		return b
 	}
-	out, _ := m.scan(nil, b, true)
+	out, _ := m.spelled.Load().scan(nil, b, true)
 	if out == nil {
 		return b
 	}
@@ -146,14 +185,19 @@ func (m *Masker) String(s string) string {
 	if !m.Any() {
 		return s
 	}
-	if out, _ := m.scan(nil, []byte(s), true); out != nil {
+	if out, _ := m.spelled.Load().scan(nil, []byte(s), true); out != nil {
 		return string(out)
 	}
 	return s
 }
 
 // Edge is how many bytes around a part of a text [Masker.Part] has to see.
-func (m *Masker) Edge() int { return max(m.most-1, 0) }
+func (m *Masker) Edge() int {
+	if !m.Any() {
+		return 0
+	}
+	return len(m.spelled.Load().forms[0]) - 1
+}
 
 // Part is Mask for b[from:to], where a secret that lies only partly in it is
 // masked as well. B has up to [Masker.Edge] bytes on both sides of the part.
@@ -161,6 +205,10 @@ func (m *Masker) Part(b []byte, from, to int) []byte {
 	if !m.Any() {
 		return b[from:to]
 	}
+	return m.spelled.Load().part(b, from, to)
+}
+
+func (m *spellings) part(b []byte, from, to int) []byte {
 	var out []byte
 	done := from // what comes before it is in out
 	for i := 0; i < to; {
@@ -184,7 +232,7 @@ func (m *Masker) Part(b []byte, from, to int) []byte {
 // scan appends the masked b to dst. Where it is not the end, what could be the
 // beginning of a secret is left: used tells how far it went. It returns nil
 // where dst is nil, b is used whole and nothing was masked.
-func (m *Masker) scan(dst, b []byte, end bool) (out []byte, used int) {
+func (m *spellings) scan(dst, b []byte, end bool) (out []byte, used int) {
 	from, i := 0, 0
 	for i < len(b) {
 		if !m.first[b[i]] {
@@ -211,7 +259,7 @@ func (m *Masker) scan(dst, b []byte, end bool) (out []byte, used int) {
 
 // match is the length of the longest secret at the start of b, and whether b
 // may be the beginning of a longer one.
-func (m *Masker) match(b []byte) (n int, partial bool) {
+func (m *spellings) match(b []byte) (n int, partial bool) {
 	for _, form := range m.forms {
 		switch {
 		case len(b) < len(form) && bytes.HasPrefix(form, b):
@@ -237,13 +285,13 @@ func (m *Masker) Stream() *Stream { return &Stream{m: m} }
 // less than the length of the longest secret. The result is valid until the
 // next call.
 func (s *Stream) Add(piece []byte) []byte {
-	if !s.m.Any() {
+	if len(s.held) == 0 && !s.m.Any() {
 		return piece
 	}
 	if len(s.held) > 0 {
 		piece = append(s.held, piece...)
 	}
-	out, used := s.m.scan(nil, piece, false)
+	out, used := s.m.spelled.Load().scan(nil, piece, false)
 	s.held = append([]byte(nil), piece[used:]...)
 	return out
 }

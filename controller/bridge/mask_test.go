@@ -3,6 +3,7 @@ package bridge
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -142,5 +143,46 @@ func TestMaskPart(t *testing.T) {
 	}
 	if m.Edge() < len("longer secret")-1 {
 		t.Errorf("the edge is %d", m.Edge())
+	}
+}
+
+// TestMaskReplace: a value that is known only later is masked from then on, also
+// in a stream that has begun, and what was held back is not lost.
+func TestMaskReplace(t *testing.T) {
+	m := NewMasker([]string{"first-token"})
+	s := m.Stream()
+	shown := string(s.Add([]byte("a first-to")))
+	m.Replace([]string{"second-token"})
+	shown += string(s.Add([]byte("ols second-to")))
+	shown += string(s.Add([]byte("ken b")))
+	if shown += string(s.End()); shown != "a first-tools "+Masked+" b" {
+		t.Errorf("the stream shows %q", shown)
+	}
+	if got := m.String("first-token second-token"); got != "first-token "+Masked {
+		t.Errorf("the text is %q", got)
+	}
+	m.Replace(nil)
+	if got := m.String("second-token"); got != "second-token" {
+		t.Errorf("without secrets the text is %q", got)
+	}
+}
+
+// TestMaskTokens: each token is masked from when it is used, beside the secrets;
+// those of long ago are not remembered.
+func TestMaskTokens(t *testing.T) {
+	m := NewMasker([]string{"a secret value"})
+	n := 0
+	token := m.Tokens([]string{"a secret value"}, func() (string, error) { n++; return fmt.Sprintf("token-%d-of-many", n), nil })
+	for range 7 {
+		got, err := token()
+		if err != nil || got != fmt.Sprintf("token-%d-of-many", n) {
+			t.Fatalf("the token is %q, %v", got, err)
+		}
+		if got := m.String(got + ", a secret value"); got != Masked+", "+Masked {
+			t.Errorf("the text is %q", got)
+		}
+	}
+	if got := m.String("token-1-of-many token-6-of-many"); got != "token-1-of-many "+Masked {
+		t.Errorf("the text is %q", got)
 	}
 }

@@ -123,6 +123,36 @@ func TestApprovalTwoRuns(t *testing.T) {
 	}
 }
 
+// TestApprovalOverRestart: an approval that was used grants nothing more after a
+// restart of the connector (row 12).
+func TestApprovalOverRestart(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("asks", asking(1))
+	w.start()
+	first := w.create("asks")
+	w.got("approval_request", first)
+	w.frame(`{"type":"approval_granted","approval_id":"a1","request_id":%q}`, first+":q1")
+	w.over(first)
+	w.end()
+	w.start()
+	second := w.create("asks")
+	w.got("approval_request", second)
+	w.frame(`{"type":"approval_granted","id":"same","approval_id":"a1","request_id":%q}`, first+":q1")
+	w.frame(`{"type":"approval_granted","id":"other","approval_id":"a1","request_id":%q}`, second+":q1")
+	w.frame(`{"type":"approval_granted","id":"only","approval_id":"a1"}`)
+	for _, id := range []string{"other", "only"} {
+		if got := w.got("error", id); got["code"] != 4007.0 {
+			t.Errorf("%s: an approval that was used is answered with %v", id, got)
+		}
+	}
+	w.frame(`{"type":"approval_denied","request_id":%q}`, second+":q1")
+	if got := w.decision(second, "q1"); got != "never" {
+		t.Errorf("the second question was answered with %q", got)
+	}
+	w.over(second)
+}
+
 // TestApprovalExpires: no answer is a denial, never a grant (row 12).
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()

@@ -77,13 +77,26 @@ func (r *run) askURL(ctx context.Context, kind, id, key string, body []byte) (se
 	}
 }
 
+// fetchWithin is fetchInputs within the time of the run, which counts from its
+// start (row 8); false where that is over. Zero is no limit.
+func (r *run) fetchWithin(limit time.Duration) (inputs []inputFile, inTime bool) {
+	ctx := r.ctx
+	if limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
+	inputs = r.fetchInputs(ctx)
+	return inputs, ctx.Err() == nil
+}
+
 // fetchInputs brings the artifacts of the context_bundle (row 14). One that
 // cannot be had is told, to the server and to the harness, and the run begins.
-func (r *run) fetchInputs() []inputFile {
+func (r *run) fetchInputs(ctx context.Context) []inputFile {
 	var list []inputFile
 	for _, id := range r.req.Artifacts {
 		in := inputFile{ArtifactID: id}
-		path, err := r.fetch(id)
+		path, err := r.fetch(ctx, id)
 		if err != nil {
 			in.Error = r.c.mask.String(err.Error())
 			r.warn("artifact_not_downloaded", "an artifact was not downloaded: "+err.Error(), members{"artifact_id": quoted(id)})
@@ -97,7 +110,7 @@ func (r *run) fetchInputs() []inputFile {
 
 // fetch downloads one artifact into the folder of the run. An id of a server is
 // no file name.
-func (r *run) fetch(id string) (string, error) {
+func (r *run) fetch(ctx context.Context, id string) (string, error) {
 	if r.c.cfg.Artifacts == nil {
 		return "", errNoArtifacts
 	}
@@ -115,13 +128,13 @@ func (r *run) fetch(id string) (string, error) {
 	defer root.Close()
 	sum := sha256.Sum256([]byte(id))
 	name := hex.EncodeToString(sum[:16])
-	err = r.withURL(func() error {
+	err = withURL(ctx, func() error {
 		request := downloadRequest{Type: typeDownload, ID: newID(), RunID: r.req.RunID, ArtifactID: id}
-		a, err := r.askURL(r.ctx, typeDownload, request.ID, id, marshal(request))
+		a, err := r.askURL(ctx, typeDownload, request.ID, id, marshal(request))
 		if err != nil {
 			return err
 		}
-		_, err = r.c.cfg.Artifacts.Download(r.ctx, artifact.Download{
+		_, err = r.c.cfg.Artifacts.Download(ctx, artifact.Download{
 			URL: a.DownloadURL, Root: root, Name: name, Want: artifact.Sum{Size: a.SizeBytes, SHA256: a.SHA256},
 		})
 		return err
@@ -130,10 +143,10 @@ func (r *run) fetch(id string) (string, error) {
 }
 
 // withURL tries a transfer, with a new URL where the one before is used up.
-func (r *run) withURL(try func() error) error {
+func withURL(ctx context.Context, try func() error) error {
 	var err error
 	for range maxURLs {
-		if err = try(); !errors.Is(err, artifact.ErrNewURL) || r.ctx.Err() != nil {
+		if err = try(); !errors.Is(err, artifact.ErrNewURL) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -164,6 +177,14 @@ func (r *run) upload(raw json.RawMessage) {
 			r.warn("artifact_not_uploaded", fmt.Sprintf("the artifact %q was not uploaded: %s", request.Name, err), members{"name": quoted(request.Name)})
 		}
 	})
+}
+
+// awaitUploads waits for what is on its way when the run has ended, within
+// bounds: a slow store does not keep the completion from the server.
+func (r *run) awaitUploads() {
+	limit := time.AfterFunc(r.c.cfg.Times.Upload, func() { r.stopMoves(errSlowUpload) })
+	defer limit.Stop()
+	r.uploads.Wait()
 }
 
 // mayUpload tells whether there is where artifacts can come from.
@@ -198,13 +219,13 @@ func (r *run) sendFile(path string, request uploadRequest) error {
 	}
 	request.SizeBytes = info.Size()
 	request.Name = r.c.mask.String(request.Name)
-	return r.withURL(func() error {
+	return withURL(r.moves, func() error {
 		request.ID = newID()
-		a, err := r.askURL(r.ctx, typeUpload, request.ID, "", marshal(request))
+		a, err := r.askURL(r.moves, typeUpload, request.ID, "", marshal(request))
 		if err != nil {
 			return err
 		}
-		sum, err := r.c.cfg.Artifacts.Upload(r.ctx, artifact.Upload{
+		sum, err := r.c.cfg.Artifacts.Upload(r.moves, artifact.Upload{
 			URL: a.UploadURL, File: f, Size: request.SizeBytes, ContentType: request.ContentType,
 		})
 		if err != nil {

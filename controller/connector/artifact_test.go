@@ -94,6 +94,28 @@ func TestUploadFails(t *testing.T) {
 	}
 }
 
+// TestUploadSlow: a store that never takes an artifact keeps the completion back
+// for so long and no longer, and the run has succeeded (row 14).
+func TestUploadSlow(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("put", 0, devserver.Hang)}})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.cfg.Times.Upload = 100 * time.Millisecond
+	w.start()
+	run := w.create("makes")
+	events, end := w.over(run)
+	if end["status"] != "succeeded" || !warned(events, "artifact_not_uploaded") || !strings.Contains(string(marshal(events)), errSlowUpload.Error()) {
+		t.Errorf("the completion is %v, the events are %s", end, marshal(events))
+	}
+	if n := w.count("artifact_uploaded", run); n != 0 {
+		t.Errorf("%d artifacts were told", n)
+	}
+}
+
 // TestUploadNewURL: a URL that is refused is replaced by a new one (row 14).
 func TestUploadNewURL(t *testing.T) {
 	t.Parallel()
@@ -145,5 +167,21 @@ while read -r line; do case "$line" in *turn.start*)
 	turn, err := os.ReadFile(copied + ".turn")
 	if err != nil || !strings.Contains(string(turn), `"artifact_id":"nothing","error":"4001: there is no such artifact"`) {
 		t.Errorf("the turn is %s, %v", turn, err)
+	}
+}
+
+// TestDownloadSlow: the time of a run counts from its start: a store that never
+// gives an artifact does not keep it from its end (row 8).
+func TestDownloadSlow(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("get", 0, devserver.Hang)}})
+	w.server.PutObject("a1", []byte("the input"))
+	w.start()
+	events, end := w.over(w.create("happy", `,"context_bundle":{"artifacts":["a1"]},"constraints":{"timeout_seconds":0.3}`))
+	if e, _ := end["error"].(map[string]any); end["status"] != "failed" || e["reason"] != "run_timed_out" || e["code"] != 5002.0 {
+		t.Errorf("the completion is %v", end)
+	}
+	if strings.Contains(kinds(events), "progress") {
+		t.Errorf("the run was begun: %s", kinds(events))
 	}
 }

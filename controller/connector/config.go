@@ -48,6 +48,7 @@ type Times struct {
 	Force           time.Duration // 14 s, row 11
 	Busy            time.Duration // 60 s, row 15
 	URL             time.Duration // 300 s: to get an artifact's URL and use it, row 14
+	Upload          time.Duration // 300 s: for uploads that go on at the end of a run; a completion waits no longer
 	Poll            time.Duration // 25 s, row 17
 	Socket          time.Duration // 60 s: when WebSocket is tried again, row 17
 	// Ending is how long the runner of a connector that died is given to end
@@ -72,6 +73,7 @@ func (t *Times) fill() {
 		{&t.Force, 14 * time.Second},
 		{&t.Busy, busyRetry},
 		{&t.URL, 300 * time.Second},
+		{&t.Upload, 300 * time.Second},
 		{&t.Poll, 25 * time.Second},
 		{&t.Socket, 60 * time.Second},
 		{&t.Ending, 30 * time.Second},

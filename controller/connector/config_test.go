@@ -101,7 +101,7 @@ func TestTimes(t *testing.T) {
 	want := Times{
 		Register: 10 * time.Second, Heartbeat: 30 * time.Second, MinHeartbeat: 5 * time.Second, HeartbeatAnswer: 5 * time.Second,
 		EventAck: 60 * time.Second, Approval: 5 * time.Minute, Handoff: 30 * time.Second, Force: 14 * time.Second,
-		Busy: 60 * time.Second, URL: 300 * time.Second, Poll: 25 * time.Second, Socket: 60 * time.Second,
+		Busy: 60 * time.Second, URL: 300 * time.Second, Upload: 300 * time.Second, Poll: 25 * time.Second, Socket: 60 * time.Second,
 		Ending: 30 * time.Second, Deliver: 60 * time.Second,
 	}
 	if got != want {

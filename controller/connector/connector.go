@@ -79,7 +79,7 @@ type State struct {
 }
 
 // answer is a frame that answers a request of the server. It waits until the
-// events of a run up to seq were sent.
+// server has the events of a run up to seq.
 type answer struct {
 	body []byte
 	run  *spool
@@ -117,6 +117,10 @@ func (c *Connector) open() (err error) {
 	}
 	c.client = link.Client
 	link.MaxFrame, link.Compress = maxFrame, true
+	if token := link.Token; token != nil {
+		link.Token = c.mask.Tokens(c.cfg.Secrets, token)
+		c.cfg.Link.Token = link.Token // for the HTTPS fallback
+	}
 	if c.link, err = bridge.NewLink(link); err != nil {
 		return err
 	}

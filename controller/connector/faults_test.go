@@ -260,6 +260,37 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// TestPostAnswerLost: a POST whose answer is lost is sent again in the same
+// session and with the same cursor, so that none of its frames comes twice; a
+// poll whose answer is lost brings its frames once as well (row 17).
+func TestPostAnswerLost(t *testing.T) {
+	t.Parallel()
+	rules := []devserver.Rule{rule("connect", 0, "http-503")}
+	for _, nth := range []int{1, 4, 7} {
+		rules = append(rules, rule("post", nth, devserver.DropAfter), rule("poll", nth, devserver.DropAfter))
+	}
+	w := settle(t, devserver.ConnectorConfig{Rules: rules})
+	w.agent("many", many(100))
+	w.start()
+	for range 2 {
+		run := w.create("many")
+		events, _ := w.over(run)
+		// Frames has those that came twice as well.
+		if n := w.count("run_event", run); n != len(events) {
+			t.Errorf("%s: %d events came in %d frames", run, len(events), n)
+		}
+		if n := w.count("run_accepted", run); n != 1 {
+			t.Errorf("%s: it was accepted %d times", run, n)
+		}
+	}
+	if n := w.count("register", ""); n != 1 {
+		t.Errorf("there were %d sessions, want 1: %q", n, w.reported())
+	}
+	if n := w.server.Called("post"); n < 7 {
+		t.Errorf("there were %d posts only: the rules did nothing", n)
+	}
+}
+
 // TestSwitches: a run goes on while the transport changes again and again; each
 // event arrives once, in order (rows 9 and 17).
 func TestSwitches(t *testing.T) {

@@ -86,7 +86,9 @@ func TestHandoffNotAccepted(t *testing.T) {
 	} {
 		w := settle(t, devserver.ConnectorConfig{Rules: c.rules})
 		w.agent("hands", handing(c.bundle))
-		w.cfg.Times.Handoff = 300 * time.Millisecond
+		if c.rules != nil && c.rules[0].Do == devserver.Mute {
+			w.cfg.Times.Handoff = 300 * time.Millisecond
+		}
 		w.start()
 		run := w.create("hands")
 		if c.code == "" {

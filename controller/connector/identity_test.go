@@ -4,7 +4,9 @@ package connector
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,5 +138,36 @@ func TestRenewal(t *testing.T) {
 	w.over(run)
 	if n := w.count("register", ""); n != 2 {
 		t.Errorf("there were %d sessions, want 2", n)
+	}
+}
+
+// TestTokensMasked: what an agent says of a token is masked, of the one before
+// and of the one that replaced it while the connector was going (remote.md rule
+// 7, row 18).
+func TestTokensMasked(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	text := func(path string) string {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(raw))
+	}
+	w.place.Token = w.kit.TokenFile("short", connectorID, 30*time.Second)
+	first, second := text(w.place.Token), text(w.kit.TokenFile("next", connectorID, time.Hour))
+	w.agent("tells", fmt.Sprintf(`[{"kind":"event","event_type":"item.started","item_id":"i","payload":{"kind":"command","command":"echo %s %s"}},%s]`, first, second, result))
+	cfg, err := w.place.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg = cfg
+	w.start()
+	w.until("a connector", w.server.Registered)
+	w.kit.File("short.jwt", second)
+	w.until("a session with the new token", func() bool { return w.count("register", "") == 2 && w.server.Registered() })
+	events, _ := w.over(w.create("tells"))
+	if all := string(marshal(events)); strings.Contains(all, first) || strings.Contains(all, second) || !strings.Contains(all, "echo [masked] [masked]") {
+		t.Errorf("the events are %s", all)
 	}
 }

@@ -31,12 +31,16 @@ import (
 // hang is far longer than anything here takes, also on a loaded machine.
 const hang = 60 * time.Second
 
+// built is the folder of programs, where a test has needed them.
+var built string
+
 // programs builds the runner and the harness once for all tests.
 var programs = sync.OnceValues(func() (dir string, err error) {
 	dir, err = os.MkdirTemp("", "connector-test-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
 	build.Dir = "../.."
 	build.Stderr = os.Stderr
@@ -53,8 +57,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	code := m.Run()
-	if dir, err := programs(); err == nil {
-		os.RemoveAll(dir)
+	if built != "" {
+		os.RemoveAll(built)
 	}
 	os.Exit(code)
 }
@@ -117,7 +121,7 @@ func (p place) config() (Config, error) {
 	}, nil
 }
 
-// net is a server over TLS, and a connector that talks to it.
+// world is a server over TLS, and a connector that talks to it.
 type world struct {
 	t      testing.TB
 	ctx    context.Context

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,12 +37,18 @@ type session struct {
 	pipe   pipe
 	number int64
 	wakeup chan struct{} // as Connector.wake, for urgent frames
-	early  []inbound     // what came before the answer to register
+	// inbox is between the reader and the loop, which writes to the disk: what
+	// is read behind requests, as the answer to a heartbeat, passes them.
+	inbox  chan inbound
+	burst  int          // frames that are written before urgent ones are looked for
+	window atomic.Int64 // events on their way
+	early  []inbound    // what came before the answer to register
 
 	// What follows belongs to the writer.
 	cursors map[*spool]*cursor
 	first   int // the spool that is served next
 	paced   time.Time
+	credit  int // events that may be sent beyond the window
 
 	mu     sync.Mutex
 	urgent [][]byte
@@ -57,9 +64,20 @@ type cursor struct {
 	since               time.Time // since when what was sent is not acknowledged
 }
 
+func newSession(c *Connector, p pipe, transport string) *session {
+	s := &session{
+		c: c, pipe: p, burst: burst, inbox: make(chan inbound, maxHeld), wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1),
+	}
+	if transport == transportPoll {
+		s.burst = burstPoll
+	}
+	s.window.Store(mostWindow)
+	return s
+}
+
 // serve is one session from register to its end. Losing it stops nothing.
 func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
-	s := &session{c: c, pipe: p, wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1)}
+	s := newSession(c, p, transport)
 	ack, err := s.register(ctx)
 	if err != nil {
 		return err
@@ -87,6 +105,7 @@ func (c *Connector) serve(ctx context.Context, p pipe, transport string) error {
 		}
 		cancel(err)
 	})
+	parts.Go(func() { s.feed(ctx) })
 	for _, part := range []func(context.Context) error{s.beat, s.renew} {
 		parts.Go(func() { cancel(part(ctx)) })
 	}
@@ -288,8 +307,32 @@ func (s *session) deliver(ctx context.Context, in inbound) {
 
 func (s *session) hand(ctx context.Context, in inbound) {
 	select {
-	case s.c.frames <- in:
+	case s.inbox <- in:
 	case <-ctx.Done():
+	}
+}
+
+// feed gives the loop what was read, also what is left when the session ends.
+func (s *session) feed(ctx context.Context) {
+	give := func(in inbound) {
+		select {
+		case s.c.frames <- in:
+		case <-s.c.over:
+		}
+	}
+	for {
+		select {
+		case in := <-s.inbox:
+			give(in)
+			continue
+		default:
+		}
+		select {
+		case in := <-s.inbox:
+			give(in)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -319,6 +362,11 @@ func (s *session) beat(ctx context.Context) error {
 			return err
 		}
 		mode, m := s.c.metrics()
+		select {
+		case <-s.acked: // a late answer to the one before
+		default:
+		}
+		began := time.Now()
 		s.hurry(marshal(heartbeat{
 			Type: typeHeartbeat, ID: newID(), ConnectorID: s.c.cfg.ID, Timestamp: stamp(), Mode: mode, Metrics: m,
 		}))
@@ -332,6 +380,7 @@ func (s *session) beat(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		wait.Stop()
+		s.adapt(time.Since(began))
 		s.mu.Lock()
 		missed := s.beats
 		s.mu.Unlock()

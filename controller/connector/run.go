@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,6 +40,8 @@ type run struct {
 	// ctx ends what belongs to the run: transfers, and the run itself.
 	ctx       context.Context
 	stop      context.CancelCauseFunc
+	moves     context.Context // ends the uploads, with ctx or before it
+	stopMoves context.CancelCauseFunc
 	cancelled bool
 	client    *controller.Client // nil until the runner is there
 	waiters   []string           // ids of the cancel_run that are not answered
@@ -61,6 +64,8 @@ type run struct {
 var (
 	errCancelled = errors.New("the run was cancelled")
 	errLeft      = errors.New("the connector ends")
+	// errSlowUpload ends uploads only.
+	errSlowUpload = errors.New("it took too long after the end of the run")
 )
 
 func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
@@ -69,6 +74,7 @@ func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
 		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	r.moves, r.stopMoves = context.WithCancelCause(r.ctx)
 	return r
 }
 
@@ -89,15 +95,25 @@ func (c *Connector) start(r *run) {
 
 // execute runs the run from its inputs to its end, and returns its completion.
 func (r *run) execute() event {
-	inputs := r.fetchInputs()
+	began, limit := time.Now(), r.req.Constraints.limit()
+	inputs, inTime := r.fetchWithin(limit)
 	if r.ctx.Err() != nil {
 		return r.unstarted(cause{
 			status: StatusCancelled, reason: reasonCancelled, message: context.Cause(r.ctx).Error() + " before it began",
 		})
 	}
+	if !inTime {
+		return r.unstarted(cause{
+			status: StatusFailed, code: CodeAdapter, reason: string(protocol.ReasonRunTimedOut),
+			message: fmt.Sprintf("the artifacts of the run were not there within its %s", limit),
+		})
+	}
+	if limit > 0 {
+		limit = max(time.Millisecond, limit-time.Since(began))
+	}
 	ended := make(chan struct{})
 	client, err := controller.Start(context.Background(), controller.Config{
-		Argv: r.argv(), Env: r.c.cfg.Env, RunID: r.req.RunID, MaxRetainedBytes: retainRun, Tap: r.tap(ended),
+		Argv: r.argv(limit), Env: r.c.cfg.Env, RunID: r.req.RunID, MaxRetainedBytes: retainRun, Tap: r.tap(ended),
 	})
 	if err != nil {
 		return r.unstarted(cause{
@@ -110,7 +126,7 @@ func (r *run) execute() event {
 	defer stop()
 	go func() { going <- r.setGoing(ctx, client, inputs) }()
 	r.drive(client, going, ended)
-	r.uploads.Wait()
+	r.awaitUploads()
 	return r.ending(func(t *translation) event {
 		if r.terminal == nil {
 			return t.lost(stamp(), "the runner died before it told the end of the run")
@@ -145,8 +161,9 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 	}
 }
 
-// argv is the command line of the runner.
-func (r *run) argv() []string {
+// argv is the command line of the runner; limit is what the run may take from its
+// start, 0 where it has no limit.
+func (r *run) argv(limit time.Duration) []string {
 	a := r.agent
 	argv := append(slices.Clone(r.c.cfg.Runner),
 		"--clock", "system", "--harness", a.Harness, "--journal", filepath.Join(r.dir, journalFile))
@@ -156,9 +173,8 @@ func (r *run) argv() []string {
 	for _, name := range a.EnvAllow {
 		argv = append(argv, "--env-allow", name)
 	}
-	if s := r.req.Constraints.TimeoutSeconds; s > 0 {
-		ms := max(1, int64(s*1000))
-		argv = append(argv, "--run-timeout-ms", strconv.FormatInt(ms, 10))
+	if limit > 0 {
+		argv = append(argv, "--run-timeout-ms", strconv.FormatInt(max(1, limit.Milliseconds()), 10))
 	}
 	return argv
 }

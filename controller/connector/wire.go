@@ -222,5 +222,13 @@ type constraints struct {
 	Tools          []string `json:"tools,omitempty"`
 }
 
+// limit is the time that a run may take, 0 where it has no limit.
+func (k constraints) limit() time.Duration {
+	if k.TimeoutSeconds <= 0 {
+		return 0
+	}
+	return max(time.Millisecond, time.Duration(k.TimeoutSeconds*float64(time.Second)))
+}
+
 // maxTimeout bounds timeout_seconds: a week.
 const maxTimeout = 7 * 24 * time.Hour

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestDecodeFrame: what a server may send, and the code of what it may not
@@ -93,5 +94,14 @@ func TestDigest(t *testing.T) {
 	}
 	if slices.ContainsFunc(others, func(f string) bool { return digest(f) == base }) {
 		t.Error("another request has the same digest")
+	}
+}
+
+// TestLimit: timeout_seconds as a duration, over its whole range (row 8).
+func TestLimit(t *testing.T) {
+	for given, want := range map[float64]time.Duration{0: 0, 1e-9: time.Millisecond, 2.5: 2500 * time.Millisecond, 604800: 7 * 24 * time.Hour} {
+		if got := (constraints{TimeoutSeconds: given}).limit(); got != want {
+			t.Errorf("%g s is %s, want %s", given, got, want)
+		}
 	}
 }

@@ -9,12 +9,19 @@ import (
 const (
 	// quantum is how many events of one run are sent before another's turn.
 	quantum = 16
-	// window is how many events may be on their way without an acknowledgement
-	// before the writer is careful: what stands in the buffers of the network
-	// before a slow server would delay every heartbeat. Then there is one more
-	// batch each paceEvery, so that a server that acknowledges rarely gets all.
-	window    = 8192
-	paceEvery = 250 * time.Millisecond
+	// most and least window are how many events may be on their way without an
+	// acknowledgement before the writer is careful: what stands in the buffers
+	// of the network before a slow server delays every heartbeat. Then there is
+	// half a window each paceEvery, so that a server that acknowledges rarely
+	// gets all.
+	mostWindow  = 8192
+	leastWindow = 256
+	paceEvery   = 250 * time.Millisecond
+	// burst is how many frames go by WebSocket, and how many in a POST, before
+	// it is looked whether a heartbeat is due: that goes before all events that
+	// wait, and behind so many at most. A POST is a round trip.
+	burst     = 64
+	burstPoll = 1024
 	// lookEvery is how often the writer looks for acknowledgements that do not
 	// come.
 	lookEvery = time.Second
@@ -79,7 +86,7 @@ func (s *session) write(ctx context.Context) error {
 }
 
 // gather waits for more to send with what there is, where the server wants that
-// (row 4).
+// (row 4). What is urgent does not wait.
 func (s *session) gather(ctx context.Context) error {
 	s.c.mu.Lock()
 	d := s.c.gather
@@ -87,13 +94,22 @@ func (s *session) gather(ctx context.Context) error {
 	if d <= 0 {
 		return nil
 	}
-	return pause(ctx, d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.wakeup:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // batch is what is sent at once.
 type batch struct {
 	frames  [][]byte
 	size    int
+	room    int // frames that may be added
 	answers []*answer
 	held    bool // events wait for acknowledgements
 }
@@ -101,11 +117,12 @@ type batch struct {
 func (b *batch) add(frame []byte) {
 	b.frames = append(b.frames, frame)
 	b.size += len(frame)
+	b.room--
 }
 
 // collect takes the next batch. Only the writer calls it.
 func (s *session) collect() (*batch, error) {
-	b := &batch{}
+	b := &batch{room: s.burst}
 	s.mu.Lock()
 	for _, frame := range s.urgent {
 		b.add(frame)
@@ -116,14 +133,15 @@ func (s *session) collect() (*batch, error) {
 	c.mu.Lock()
 	most, limit, now := c.batch, min(c.frame, c.batch), time.Now()
 	for _, a := range c.answers {
-		if a.run != nil && s.reach(a.run) < a.seq || b.size > most {
+		// Written is not received: an end is told to a server that has it.
+		if a.run != nil && a.run.out.Acked() < a.seq || b.size > most || b.room <= 0 {
 			continue
 		}
 		b.answers = append(b.answers, a)
 		b.add(a.body)
 	}
 	for _, a := range c.asks {
-		if a.session == s.number || now.Before(a.hold) || b.size > most {
+		if a.session == s.number || now.Before(a.hold) || b.size > most || b.room <= 0 {
 			continue
 		}
 		a.session = s.number
@@ -134,28 +152,16 @@ func (s *session) collect() (*batch, error) {
 	return b, s.events(b, spools, most, limit, now)
 }
 
-// reach is how far the events of a run have gone.
-func (s *session) reach(sp *spool) int64 {
-	sent := int64(0)
-	if at := s.cursors[sp]; at != nil {
-		sent = at.sent
-	}
-	return max(sent, sp.out.Acked())
-}
-
 // events adds events of the runs in turn.
 func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Time) error {
-	room := window - s.onTheWay()
-	if room <= 0 {
-		if b.held = now.Sub(s.paced) < paceEvery; b.held {
-			return nil
-		}
-		s.paced, room = now, window/2
+	room := min(b.room, s.allowance(now))
+	if b.held = room <= 0; b.held {
+		return nil
 	}
 	for i := range spools {
 		sp := spools[(s.first+i)%len(spools)]
 		at := s.cursor(sp)
-		for range min(quantum, room) {
+		for range quantum {
 			frame, ok, err := sp.out.Next(max(at.sent, sp.out.Acked()))
 			if err != nil {
 				return err
@@ -168,12 +174,13 @@ func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Ti
 				body = gapFrame(sp.runID, frame.From, frame.Seq, stamp())
 			}
 			body = shorten(body, limit)
-			if b.size > 0 && b.size+len(body) > most {
+			if room <= 0 || b.size > 0 && b.size+len(body) > most {
 				s.first = (s.first + i) % len(spools) // it goes on here
 				return nil
 			}
 			b.add(body)
 			room--
+			s.credit--
 			if at.since.IsZero() {
 				at.since = now
 			}
@@ -184,6 +191,32 @@ func (s *session) events(b *batch, spools []*spool, most, limit int, now time.Ti
 		s.first = (s.first + 1) % len(spools)
 	}
 	return nil
+}
+
+// allowance is how many events may be sent now.
+func (s *session) allowance(now time.Time) int {
+	window := int(s.window.Load())
+	if room := window - s.onTheWay(); room > 0 {
+		return room
+	}
+	if now.Sub(s.paced) >= paceEvery {
+		s.paced, s.credit = now, window/2
+	}
+	return s.credit
+}
+
+// adapt makes the window smaller where the answer to a heartbeat took a
+// considerable part of the time that it has, and larger where it came at once:
+// what a slow server has before it delays every heartbeat (row 5).
+func (s *session) adapt(took time.Duration) {
+	window, most := s.window.Load(), s.c.cfg.Times.HeartbeatAnswer
+	switch {
+	case took >= most/4:
+		window /= 2
+	case took <= most/20:
+		window *= 2
+	}
+	s.window.Store(within(leastWindow, window, mostWindow))
 }
 
 // onTheWay counts the events that were sent and are not acknowledged.

@@ -75,6 +75,7 @@ type Connector struct {
 	frames   []ConnectorFrame
 	runs     map[string]*deliveredRun
 	objects  map[string]*object
+	decided  map[string]bool   // request_id of questions that the shell has decided
 	pending  []json.RawMessage // sent while nobody was there
 	changed  chan struct{}
 	closed   context.Context
@@ -106,7 +107,7 @@ type peer struct {
 func NewConnector(cfg ConnectorConfig) *Connector {
 	c := &Connector{
 		cfg: cfg, rules: newRuleBook(cfg.Rules), polls: map[string]*pollSession{},
-		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, changed: make(chan struct{}),
+		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, decided: map[string]bool{}, changed: make(chan struct{}),
 	}
 	c.closed, c.close = context.WithCancel(context.Background())
 	return c
@@ -117,6 +118,9 @@ func (c *Connector) Close() { c.close() }
 
 // Misbehave replaces the rules; what was counted stays.
 func (c *Connector) Misbehave(rules ...Rule) { c.rules.set(rules) }
+
+// Called is how many frames or calls of a kind of the rules came.
+func (c *Connector) Called(kind string) int { return c.rules.counted(kind) }
 
 // ServeHTTP implements [http.Handler].
 func (c *Connector) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -160,6 +164,15 @@ func (c *Connector) accept(rw http.ResponseWriter, r *http.Request, id string) {
 		}
 		http.Error(rw, "as ordered", status)
 		return
+	}
+	switch do {
+	case Hang:
+		<-c.closed.Done()
+		return
+	case Late:
+		if sleep(c.closed, lateBy) != nil {
+			return
+		}
 	}
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionNoContextTakeover})
 	if err != nil {
@@ -249,13 +262,11 @@ func (c *Connector) handle(p *peer, raw []byte) error {
 	return nil
 }
 
-// enter makes a session the current one, once it knows: the newest wins (row 3).
+// enter makes a session the current one, once it knows. Between the two nobody is
+// registered, so that nothing is meant for the session before.
 func (c *Connector) enter(p *peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.current; old != nil && old != p {
-		go old.quit(0)
-	}
 	c.current = p
 	c.notify()
 }

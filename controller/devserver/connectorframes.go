@@ -70,6 +70,10 @@ func (c *Connector) register(p *peer, f ConnectorFrame) []any {
 		go p.quit(websocket.StatusPolicyViolation)
 		return nil
 	}
+	if old := c.current; old != nil && old != p { // the newest wins (row 3)
+		c.current = nil
+		go old.quit(0)
+	}
 	acked := map[string]int64{}
 	for id, seq := range m.Resume {
 		r := c.run(id)

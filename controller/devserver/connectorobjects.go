@@ -92,10 +92,10 @@ func (c *Connector) serveObject(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "a token was sent where it does not belong", http.StatusBadRequest)
 		return
 	}
-	if status := numberOf(c.rules.next(strings.ToLower(r.Method)), HTTP); status > 0 {
-		http.Error(rw, "as ordered", status)
-		return
-	}
+	c.ordered(rw, r, strings.ToLower(r.Method), c.moveObject)
+}
+
+func (c *Connector) moveObject(rw http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	o := c.objects[strings.TrimPrefix(r.URL.Path, ObjectsPath)]
 	good := o != nil && time.Now().Before(o.until) &&

@@ -59,16 +59,49 @@ func (c *Connector) messages(rw http.ResponseWriter, r *http.Request, id string)
 	if r.Method == http.MethodPost {
 		kind = "post"
 	}
+	c.ordered(rw, r, kind, func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			c.post(rw, r, id)
+			return
+		}
+		c.poll(rw, r)
+	})
+}
+
+// unheard is an answer that nobody gets.
+type unheard struct{}
+
+// Header implements [http.ResponseWriter].
+func (unheard) Header() http.Header { return http.Header{} }
+
+// WriteHeader implements [http.ResponseWriter].
+func (unheard) WriteHeader(int) {}
+
+// Write implements [http.ResponseWriter].
+func (unheard) Write(b []byte) (int, error) { return len(b), nil }
+
+// ordered serves a call, or errs at it as the rules say.
+func (c *Connector) ordered(rw http.ResponseWriter, r *http.Request, kind string, serve http.HandlerFunc) {
 	do := c.rules.next(kind)
-	if status := numberOf(do, HTTP); status > 0 {
-		http.Error(rw, "as ordered", status)
+	switch {
+	case numberOf(do, HTTP) > 0:
+		http.Error(rw, "as ordered", numberOf(do, HTTP))
 		return
+	case do == Drop:
+		panic(http.ErrAbortHandler) // package http closes the connection
+	case do == Hang || do == Mute:
+		select {
+		case <-c.closed.Done():
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	case do == Late && sleep(c.closed, lateBy) != nil:
+		panic(http.ErrAbortHandler)
+	case do == DropAfter: // the answer is lost
+		serve(unheard{}, r)
+		panic(http.ErrAbortHandler)
 	}
-	if r.Method == http.MethodPost {
-		c.post(rw, r, id)
-		return
-	}
-	c.poll(rw, r)
+	serve(rw, r)
 }
 
 func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
@@ -94,7 +127,10 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 	case <-r.Context().Done():
 		return
 	}
-	if s.ended || body.Cursor > s.up {
+	c.mu.Lock()
+	ended := s.ended
+	c.mu.Unlock()
+	if ended || body.Cursor > s.up {
 		http.Error(rw, errEnded.Error(), http.StatusGone)
 		return
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,6 +56,15 @@ func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 			http.Error(rw, "no connector is registered", http.StatusServiceUnavailable)
 			return
 		}
+		if kind, _ := o.Frame["type"].(string); strings.HasPrefix(kind, "approval_") {
+			request, _ := o.Frame["request_id"].(string)
+			question, status, why := c.decide(request)
+			if why != "" {
+				http.Error(rw, why, status)
+				return
+			}
+			o.Frame["request_id"] = question
+		}
 		id = rand.Text()
 		o.Frame["id"] = id
 		if err := c.Send(encode(o.Frame)); err != nil {
@@ -65,6 +76,38 @@ func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 	if !o.Sent {
 		c.copyOrder(rw, r, o, id, at)
 	}
+}
+
+// decide finds the question that a decision is for, and takes it off the list: a
+// connector is silent about a decision that it takes, so that a person would not
+// learn that there was nothing to decide.
+func (c *Connector) decide(request string) (question string, status int, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []string
+	for _, f := range c.frames {
+		if r := c.runs[f.RunID]; f.Type != "approval_request" || r != nil && r.over {
+			continue
+		}
+		var m struct {
+			RequestID string `json:"request_id"`
+		}
+		_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+		wanted := request == "" || request == m.RequestID
+		if wanted && !c.decided[m.RequestID] && !slices.Contains(list, m.RequestID) {
+			list = append(list, m.RequestID)
+		}
+	}
+	switch {
+	case len(list) == 0 && request != "":
+		return "", http.StatusServiceUnavailable, fmt.Sprintf("no question %q waits", request)
+	case len(list) == 0:
+		return "", http.StatusServiceUnavailable, "no question waits"
+	case len(list) > 1:
+		return "", http.StatusConflict, "expected one question that waits, got " + strings.Join(list, ", ") + "; name the one that is meant"
+	}
+	c.decided[list[0]] = true
+	return list[0], 0, ""
 }
 
 // copyOrder writes the frames that an order wants, from an index on.

@@ -85,8 +85,12 @@ var taskRunDeeds = func() map[string][]string {
 // beside those that name a number.
 var connectorDeeds = func() map[string][]string {
 	deeds := map[string][]string{}
-	for _, kind := range append([]string{OnConnect}, connectorKinds...) {
-		deeds[kind] = []string{Drop, DropAfter, Hang, Mute, Twice, Late}
+	for _, kind := range connectorKinds {
+		deeds[kind] = []string{Drop, DropAfter, Hang, Mute, Late}
+	}
+	deeds[OnConnect] = []string{Drop, Hang, Late}
+	for _, kind := range []string{"create_run", "cancel_run"} {
+		deeds[kind] = []string{Drop, Twice}
 	}
 	return deeds
 }()
@@ -186,6 +190,13 @@ func (b *ruleBook) next(kind string) string {
 		return ""
 	}
 	return b.rules[i].Do
+}
+
+// counted is how often a kind came.
+func (b *ruleBook) counted(kind string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[kind]
 }
 
 // set replaces the rules; what was counted stays.

@@ -31,3 +31,17 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectorRules: what the connector's server does not do is refused.
+func TestConnectorRules(t *testing.T) {
+	for _, text := range []string{"post:1:drop-after", "put:0:hang", "connect:2:http-503", "create_run:1:twice", "run_event:3:mute", "register:1:close-1008"} {
+		if _, err := ParseConnectorRule(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"run_event:1:twice", "create_run:1:hang", "connect:1:mute"} {
+		if r, err := ParseConnectorRule(text); err == nil {
+			t.Errorf("%q is %+v, want an error", text, r)
+		}
+	}
+}

@@ -11,6 +11,9 @@ import (
 
 func (w *Worker) linkConfig() bridge.LinkConfig {
 	cfg := w.cfg.Link
+	if token := cfg.Token; token != nil {
+		cfg.Token = w.mask.Tokens(w.cfg.Secrets, token)
+	}
 	cfg.MaxFrame = MaxFrame
 	connected, before := false, cfg.Changed
 	cfg.Changed = func(s bridge.LinkState) {
