@@ -122,7 +122,7 @@ const everyCase = "PRP_AGENTS_ALL"
 // 20. Where not every case is asked for they play those in which agents differ
 // most: what they ask, what they leave behind, how they die.
 var slowAgents = map[string][]string{
-	"gemini":   {"permission allowed", "permission denied", "cancel in mid-tool", "agent killed", "background processes"},
+	"gemini":   {"permission allowed", "cancel in mid-tool", "background processes"},
 	"opencode": {"permission allowed", "background processes"},
 	"qwen":     {"permission allowed", "cancel in mid-tool", "background processes"},
 }
