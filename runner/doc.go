@@ -28,16 +28,22 @@
 // # Measured
 //
 // go test -run '^$' -bench . ./cmd/prp-runner prints all of this beside a relay
-// that only copies. On a quiet virtual machine with 2 cores, at 200-byte events:
-// 0.9 to 1.2 million lines a second, 0.21 to 0.33 of the relay, 0.9 to 1.2
-// microseconds of CPU a line, no allocation. Latency at 500 lines a second: p50
-// 1.0 to 1.1 times the relay's (1.9 on a busy machine), p99 1.2, 1.5 and 4 times
-// in three runs; why it spreads was not looked into. Idle: no wake-up. Peak memory: 4.3
-// MiB idle, at most 8.3 MiB in every flood.
+// that only copies. On a virtual machine with 2 cores, at 200-byte events: 0.77 to
+// 1.2 million lines a second, 0.17 to 0.33 of the relay, 0.9 to 1.5 microseconds
+// of CPU a line, no allocation. By perf the strict check of each line is the
+// largest part of it, then the kernel's share of reading and writing. Latency at
+// 500 lines a second, measured in turns with the relay's: p50 1.4 to 1.5 times,
+// p99 1.1, 1.35, 1.4 and 2.1 times in four runs. Idle: no wake-up. Peak memory:
+// 4.3 MiB idle, at most 8.3 MiB in every flood.
 //
-// Happy-path without delays takes 40 ms, 3.0 times the harness alone, where 2.5
-// was wanted. What stands in the way is that three Go programs start one after
-// the other: runner, guardian, harness. An exec of one takes 8 ms there (an
-// empty Go program 5.5 ms, /bin/true 3 ms); without the guardian the same run
-// takes 2.7 times the harness.
+// Happy-path without delays takes 44 ms, 3.0 to 3.2 times the harness alone, where
+// 2.5 was wanted. Three Go programs start one after the other, as perf's events of
+// fork, exec and exit show (milliseconds from the runner's exec): 9 main, 11 the
+// guardian is forked, 12 it is executed, 25 it forks the harness, 26 the harness
+// is executed, 40 that has ended, 44 the guardian has, 46 the runner. What fills
+// the start of a program is page faults: some 220 for each of them, 14 to 28
+// microseconds each on that machine, most of them those of Go's runtime. To fork
+// the harness before the guardian is executed would take 10 ms off. It was not
+// done: it needs a fork with raw system calls, and only syscall.ForkExec can give
+// a child the limit of open files that Go has raised in the parent.
 package runner
