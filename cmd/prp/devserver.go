@@ -32,7 +32,7 @@ type devserverOptions struct {
 	timeoutMS int
 	json      bool
 	submit    submitOptions
-	usualDir  string
+	usual     bool // dir was not given
 	agents    string
 }
 
@@ -124,8 +124,7 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 		if err != nil {
 			return fail(s, "devserver", misuse("expected --dir, since there is no place for it: %s", err))
 		}
-		o.dir = filepath.Join(base, "prp", "devserver")
-		o.usualDir = o.dir
+		o.dir, o.usual = filepath.Join(base, "prp", "devserver"), true
 	}
 	switch {
 	case len(args) == 1 && args[0] == "worker":
@@ -135,21 +134,25 @@ func (o *devserverOptions) run(s *streams, args []string) int {
 	case len(args) > 0 && args[0] == "send":
 		return fail(s, "devserver", misuse("expected a tool after send, got none"))
 	case len(args) > 0 && args[0] == "taskrun":
-		return o.serveTaskRuns(s, args[1:])
+		return o.below("taskrun").serveTaskRuns(s, args[1:])
 	case len(args) == 2 && args[0] == "submit" && args[1] != "":
-		return o.submitTask(s, args[1])
+		return o.below("taskrun").submitTask(s, args[1])
 	case len(args) > 0 && args[0] == "submit":
 		return fail(s, "devserver", misuse("expected the text of a task after submit, got %q", args[1:]))
 	case len(args) > 0 && slices.Contains(devserverWords, args[0]):
-		// It has a folder of its own: all servers can be there at once.
-		o.dir = filepath.Join(o.dir, "connector")
-		return o.connector(s, args[0], args[1:])
+		return o.below("connector").connector(s, args[0], args[1:])
 	}
 	got := "nothing"
 	if len(args) > 0 {
 		got = strconv.Quote(args[0])
 	}
 	return fail(s, "devserver", misuse("expected one of %s, got %s", strings.Join(devserverWords, ", "), got))
+}
+
+// below gives a server a folder of its own: all of them can be there at once.
+func (o *devserverOptions) below(name string) *devserverOptions {
+	o.dir = filepath.Join(o.dir, name)
+	return o
 }
 
 func (o *devserverOptions) serve(s *streams) int {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,8 +61,8 @@ func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
 		workers.start(id, token)
 	}})
 	where := ""
-	if o.dir != o.usualDir {
-		where = " --dir " + quoteWords([]string{o.dir})
+	if !o.usual {
+		where = " --dir " + quoteWords([]string{filepath.Dir(o.dir)})
 	}
 	fmt.Fprintf(s.out, "prp devserver submit%s 'Say hello.'\n", where)
 	if err := host.ServeHandler(ctx, server, server.Close); err != nil {
