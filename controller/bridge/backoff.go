@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -43,3 +44,16 @@ func (b *Backoff) Next() time.Duration {
 
 // Reset begins with the shortest wait again.
 func (b *Backoff) Reset() { b.taken = 0 }
+
+// Pause waits for d, on the monotonic clock, or until ctx ends: then it returns
+// the cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

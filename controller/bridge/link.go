@@ -158,12 +158,8 @@ func (l *Link) Run(ctx context.Context, serve func(context.Context, *Conn) error
 		if time.Since(began) >= l.cfg.HealthyAfter {
 			backoff.Reset()
 		}
-		wait := time.NewTimer(backoff.Next())
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return context.Cause(ctx)
-		case <-wait.C:
+		if err := Pause(ctx, backoff.Next()); err != nil {
+			return err
 		}
 	}
 }

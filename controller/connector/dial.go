@@ -78,7 +78,7 @@ func (c *Connector) dial(ctx context.Context) error {
 		if time.Since(began) >= healthy {
 			backoff.Reset()
 		}
-		if pause(ctx, backoff.Next()) != nil {
+		if bridge.Pause(ctx, backoff.Next()) != nil {
 			return context.Cause(ctx)
 		}
 	}

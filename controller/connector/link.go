@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 // pipe is a transport: frames in order, each way.
@@ -268,7 +270,7 @@ func (s *session) beat(ctx context.Context) error {
 		s.c.mu.Lock()
 		every := s.c.beat
 		s.c.mu.Unlock()
-		if err := pause(ctx, every); err != nil {
+		if err := bridge.Pause(ctx, every); err != nil {
 			return err
 		}
 		mode, m := s.c.metrics()
@@ -322,16 +324,4 @@ func (s *session) hurry(frame []byte) {
 	s.urgent = append(s.urgent, frame)
 	s.mu.Unlock()
 	signal(s.wakeup)
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 // MessagesPath is where a server has the HTTPS fallback (row 17).
@@ -99,7 +101,7 @@ func (p *poller) Write(ctx context.Context, frames [][]byte) error {
 			p.up += int64(len(frames))
 			return nil
 		}
-		if ctx.Err() != nil || refuses(err) || tooBig(err) || pause(ctx, backoff.Next()) != nil {
+		if ctx.Err() != nil || refuses(err) || tooBig(err) || bridge.Pause(ctx, backoff.Next()) != nil {
 			break
 		}
 	}
@@ -129,7 +131,7 @@ func (p *poller) poll(ctx context.Context) error {
 			if ctx.Err() != nil || refuses(err) || failed >= postTries {
 				return err
 			}
-			if err := pause(ctx, backoff.Next()); err != nil {
+			if err := bridge.Pause(ctx, backoff.Next()); err != nil {
 				return err
 			}
 			continue

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/coder/websocket"
+
+	"prp/controller/bridge"
 )
 
 // Paths of the connector's server.
@@ -169,7 +170,7 @@ func (c *Connector) accept(rw http.ResponseWriter, r *http.Request, id string) {
 		<-c.closed.Done()
 		return
 	case Late:
-		if sleep(c.closed, lateBy) != nil {
+		if bridge.Pause(c.closed, lateBy) != nil {
 			return
 		}
 	}
@@ -233,7 +234,7 @@ func (c *Connector) handle(p *peer, raw []byte) error {
 		<-c.closed.Done()
 		return errOrdered
 	case do == Late:
-		if err := sleep(c.closed, lateBy); err != nil {
+		if err := bridge.Pause(c.closed, lateBy); err != nil {
 			return err
 		}
 	case numberOf(do, Close) > 0:
@@ -284,17 +285,6 @@ func encode(v any) []byte {
 		return []byte("null") // cannot be: what is sent is made here
 	}
 	return raw
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // errNobody is a server that no connector has registered at.

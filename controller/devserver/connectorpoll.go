@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"prp/controller/bridge"
 )
 
 // maxBatch bounds a post, in bytes.
@@ -95,7 +97,7 @@ func (c *Connector) ordered(rw http.ResponseWriter, r *http.Request, kind string
 		case <-r.Context().Done():
 		}
 		panic(http.ErrAbortHandler)
-	case do == Late && sleep(c.closed, lateBy) != nil:
+	case do == Late && bridge.Pause(c.closed, lateBy) != nil:
 		panic(http.ErrAbortHandler)
 	case do == DropAfter: // the answer is lost
 		serve(unheard{}, r)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"prp/controller/bridge"
 	"prp/controller/workerclient"
 	"prp/controller/workerclient/coretask"
 )
@@ -115,7 +116,7 @@ func (s *TaskRuns) finish(rw http.ResponseWriter, r *http.Request, do string, an
 		}
 		panic(http.ErrAbortHandler)
 	case Late:
-		_ = sleep(s.closed, lateBy) // an end has its own effect
+		_ = bridge.Pause(s.closed, lateBy) // an end has its own effect
 	}
 	for name, value := range answer.header {
 		rw.Header().Set(name, value)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"prp/controller/bridge"
 )
 
 const (
@@ -120,7 +122,7 @@ func (w *Worker) accept(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "as ordered", http.StatusServiceUnavailable)
 		return
 	case Late:
-		if sleep(w.closed, lateBy) != nil {
+		if bridge.Pause(w.closed, lateBy) != nil {
 			return
 		}
 	}
@@ -160,7 +162,7 @@ func (w *Worker) serve(ws *wire, number int) error {
 			<-w.closed.Done()
 			return errOrdered
 		case Late:
-			if err := sleep(w.closed, lateBy); err != nil {
+			if err := bridge.Pause(w.closed, lateBy); err != nil {
 				return err
 			}
 		}
@@ -322,7 +324,7 @@ func (w *Worker) Send(ctx context.Context, frame []byte) error {
 	case Mute:
 		return nil
 	case Late:
-		if err := sleep(w.closed, lateBy); err != nil {
+		if err := bridge.Pause(w.closed, lateBy); err != nil {
 			return err
 		}
 	case Twice:

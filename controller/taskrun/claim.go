@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/workerclient"
 	"prp/controller/workerclient/coretask"
 )
@@ -42,7 +43,7 @@ func (w *worker) claim(ctx context.Context) (*workerclient.WorkerTaskRun, decisi
 			return nil, notOurs, fmt.Errorf("the run could not be fetched and claimed within %s: %w", w.cfg.Times.FetchAll, err)
 		}
 		w.say("%s; trying again in %s", err, wait)
-		if !sleep(ctx, wait) {
+		if bridge.Pause(ctx, wait) != nil {
 			return nil, notOurs, fmt.Errorf("told to end before the run was claimed: %w", err)
 		}
 		pause = min(2*pause, w.cfg.Times.FetchMost)
@@ -101,16 +102,4 @@ func retryAfter(err error) time.Duration {
 		return e.RetryAfter
 	}
 	return 0
-}
-
-// sleep waits; false is the end of ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/workerclient"
 )
 
@@ -82,7 +83,7 @@ func (w *worker) send(ctx context.Context, id string, r workerclient.PatchTaskRu
 		if err == nil || !workerclient.Temporary(err) {
 			return err
 		}
-		if within.Err() != nil || !sleep(within, max(wait, retryAfter(err))) {
+		if within.Err() != nil || bridge.Pause(within, max(wait, retryAfter(err))) != nil {
 			return err
 		}
 		w.say("%s; trying again", err)
@@ -94,7 +95,7 @@ func (w *worker) send(ctx context.Context, id string, r workerclient.PatchTaskRu
 func bounded(ctx context.Context, d, short time.Duration) (context.Context, context.CancelFunc) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	unhook := context.AfterFunc(ctx, func() {
-		if sleep(within, short) {
+		if bridge.Pause(within, short) == nil {
 			cancel()
 		}
 	})

@@ -80,7 +80,7 @@ func (w *worker) job(ctx context.Context, b *workerclient.WorkerTaskRun) (f fact
 func (w *worker) again(ctx context.Context, do func() error) error {
 	for try := 0; ; try++ {
 		err := do()
-		if err == nil || statusOf(err) != 0 || !workerclient.Temporary(err) || try == len(w.cfg.Times.Retry) || !sleep(ctx, w.cfg.Times.Retry[try]) {
+		if err == nil || statusOf(err) != 0 || !workerclient.Temporary(err) || try == len(w.cfg.Times.Retry) || bridge.Pause(ctx, w.cfg.Times.Retry[try]) != nil {
 			return err
 		}
 	}
