@@ -85,7 +85,9 @@ func ofHarness(runner int, mark string) []proc {
 // isGuardian tells a runner's own helper; while it is being started it has the
 // runner's own arguments.
 func isGuardian(p proc, runner int) bool {
-	return strings.HasPrefix(p.args, fmt.Sprintf("prp-guardian prp-%d-", runner)) ||
+	leaf, ok := strings.CutPrefix(p.args, "prp-guardian prp-") // NAMESPACE-RUNNER-START-COUNT
+	parts := strings.Split(leaf, "-")
+	return ok && len(parts) > 2 && parts[1] == strconv.Itoa(runner) ||
 		p.ppid == runner && strings.HasPrefix(p.args, runnerBin+" ")
 }
 

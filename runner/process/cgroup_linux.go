@@ -18,8 +18,8 @@ const (
 	removePause    = 2 * time.Millisecond
 )
 
-// leaf is a cgroup v2 of one harness, below our own. Its name carries the
-// runner's number and start time; no other cgroup is ever touched.
+// leaf is a cgroup v2 of one harness, below our own. Its name tells its owner;
+// no other cgroup is ever touched.
 type leaf struct {
 	dir    string
 	fd     int // for CLONE_INTO_CGROUP

@@ -163,12 +163,25 @@ func TestGuardianStopped(t *testing.T) {
 	}
 }
 
+// awaitGuardian waits until a guardian has begun its work.
+func awaitGuardian(t *testing.T, pid int) {
+	t.Helper()
+	p := openProc()
+	defer p.close()
+	for end := time.Now().Add(hang); p.comm(pid) != guardianName; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the guardian is called %q after %v", p.comm(pid), hang)
+		}
+	}
+}
+
 // TestGuardianShrugsOffSignals: a signal that a program can withstand means
 // nothing to a guardian.
 func TestGuardianShrugsOffSignals(t *testing.T) {
 	l := newLife(t)
 	r := start(t, Options{}, script(l, `read x; for s in HUP INT QUIT ABRT PIPE ALRM TERM USR1 USR2 TSTP TTIN TTOU CONT WINCH; do kill -$s $PPID; done
 		echo ready; read x; exit 42`)...)
+	awaitGuardian(t, r.s.guard.pid)
 	r.Stdin.WriteString("signal\n")
 	r.expect(t, "ready")
 	r.Stdin.WriteString("go on\n")
@@ -180,35 +193,6 @@ func TestGuardianShrugsOffSignals(t *testing.T) {
 	}
 }
 
-// TestIdleGuardianKilled: a guardian that dies before it is needed is done
-// without.
-func TestIdleGuardianKilled(t *testing.T) {
-	s, err := Open(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Means()
-	unix.Kill(s.guard.pid, unix.SIGKILL)
-	for end := time.Now().Add(hang); alive(s.guard.pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the guardian does not die")
-		}
-	}
-	c, err := s.Start(Spec{Argv: []string{"/bin/sh", "-c", "exit 42"}, Env: testEnv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeAll([]*os.File{c.Stdin, c.Stdout, c.Stderr})
-	if e := receive(t, c.Exited(), "the exit"); e != (Exit{Code: 42}) {
-		t.Errorf("exit %+v, want code 42", e)
-	}
-	c.Kill()
-	receive(t, c.Gone(), "the end")
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestCloseLeavesNothing: neither the guardian nor its cgroup is left.
 func TestCloseLeavesNothing(t *testing.T) {
 	for _, started := range []bool{false, true} {
@@ -216,8 +200,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Means()
-		guard := s.guard.pid
+		guard := 0
 		l := newLife(t)
 		if started {
 			c, err := s.Start(Spec{Argv: script(l, "setsid sleep 1000 & sleep 1000"), Env: testEnv})
@@ -225,6 +208,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer closeAll([]*os.File{c.Stdin, c.Stdout, c.Stderr})
+			guard = s.guard.pid
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

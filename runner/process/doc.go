@@ -1,11 +1,12 @@
 // Package process starts one child, the harness, and ends it together with
 // everything that descends from it (spec section 6). It is the only package
-// with build tags, and imports the standard library and golang.org/x/sys.
+// with build tags beside runner/limits, and imports the standard library and
+// golang.org/x/sys.
 //
 // # Duties of the caller
 //
 //   - The first call in main is [Main].
-//   - [Open] comes early: the guardian then starts beside everything else.
+//   - [Open] comes early: the cgroup is then made beside everything else.
 //   - [Child.Stop] or [Child.Kill] comes once in every case, also after a
 //     natural exit; the value of [Child.Gone] is the end.
 //   - The caller owns the child's three pipe ends and closes them.
@@ -37,10 +38,25 @@
 // its own that is the parent of the harness. It is a subreaper: whatever a
 // descendant does, once its parent has died it is the guardian's child. So "no
 // child is left" (ECHILD) is the exact end of a sweep. The guardian is
-// undumpable and shrugs off the signals that a program can withstand. It has
-// one descriptor besides /dev/null, the control stream, and when that ends it
-// kills everything at once and exits. So the runner may die at any moment: a
-// harness without a watcher never exists, because its parent is the watcher.
+// undumpable and, from its main on, shrugs off the signals that a program can
+// withstand. Besides /dev/null it has the control stream and the cgroup's two
+// descriptors, and when the stream ends it kills everything at once and exits.
+// So the runner may die at any moment: a harness without a watcher never exists,
+// because its parent is the watcher.
+//
+// The start is a fork within a fork, with raw system calls: the runner forks the
+// guardian, that forks the harness, which executes its program, and then executes
+// the runner's program itself. The harness does not wait for a second Go program
+// to be up, and has its parent all the same. Until then the children share the
+// runner's memory (CLONE_VM and CLONE_VFORK, as syscall.ForkExec does it; on
+// other processors than amd64 and arm64 they have a copy of it) and run only
+// what stands in fork_child_linux.go. What can go wrong in these milliseconds:
+//
+//	the runner is killed              the guardian is on its way, and finds the
+//	                                  end of the control stream
+//	the guardian is killed            the runner takes over
+//	the guardian is stopped           the runner kills it, and takes over
+//	it cannot execute the program     it exits, and the runner takes over
 //
 // The runner is a subreaper as well. When the guardian dies, or is stopped, the
 // runner becomes the parent of all that it had, of the leader too, dead or
@@ -79,8 +95,8 @@
 //     manager, a container daemon, sshd) does not descend from it.
 //   - A set-user-ID program is no more ours to signal where we are not root: it
 //     is named as a survivor.
-//   - A harness that stops or kills the guardian in the moment in which it is
-//     itself started is ended, and its start has failed.
+//   - Who kills the guardian between the harness's fork and its exec can have a
+//     start that fails be told as an exit with status 253.
 //   - Without /proc, or with hidepid and other users, descendants that left the
 //     group are only found once they are our children and dead, or by the
 //     cgroup. Notes tells the first, Probe the second.

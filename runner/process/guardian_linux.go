@@ -1,27 +1,22 @@
 package process
 
 import (
-	"io"
 	"os"
-	"os/signal"
-	"runtime/debug"
+	"strconv"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// A guardian is this program, started anew under guardianName with the name of
-// the harness's cgroup leaf as the only argument. controlFD is its end of the control
-// stream.
-const (
-	guardianName = "prp-guardian"
-	controlFD    = 3
-)
+// guardianName is argv[0] of a guardian: this program, executed anew by a
+// process that is the harness's parent already. Its other arguments are the name
+// of the harness's cgroup leaf, which tells whose guardian it is; the leaf's
+// directory, "" where there is no leaf; and the numbers of three descriptors: its
+// end of the control stream, and the leaf's two, -1 where there is none.
+const guardianName = "prp-guardian"
 
-// largeLaunch is the size of a launch, in bytes, after which a guardian gives
-// memory back to the system.
-const largeLaunch = 64 << 10
+// guardianArgs is how many arguments a guardian has, its own name among them.
+const guardianArgs = 6
 
 // mainCalled says that this program's main begins with Main, so that it can be
 // started as a guardian.
@@ -35,8 +30,8 @@ func Main() {
 	switch {
 	case len(os.Args) == 1 && os.Args[0] == probeName:
 		os.Exit(0)
-	case len(os.Args) == 2 && os.Args[0] == guardianName:
-		os.Exit(serveGuardian(os.Args[1]))
+	case len(os.Args) == guardianArgs && os.Args[0] == guardianName:
+		os.Exit(serveGuardian(os.Args[2], os.Args[3:]))
 	}
 }
 
@@ -46,117 +41,66 @@ type guarding struct {
 }
 
 // serveGuardian is the life of a guardian. It ends once it has said that
-// nothing is left, or when the control stream ends, because the runner has
-// closed it or is dead.
-func serveGuardian(leafName string) int {
-	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		os.Stderr.WriteString("prp-guardian: expected a control socket at descriptor 3; only a runner starts a guardian\n")
-		return 2
-	}
-	unix.CloseOnExec(controlFD)
-	// A harness of the same user could send any signal. Those that Go lets a
-	// program block are blocked from before the start on; those that it does
-	// not, and that end a program, are caught and forgotten. The harness gets
-	// an empty mask, and exec resets what is caught.
-	signal.Notify(forgotten, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM)
-	undoIgnored()
-	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	os.WriteFile("/proc/self/comm", []byte(guardianName), 0) // for ps
-	g := &guarding{control: os.NewFile(controlFD, "control")}
-	for {
-		l, o, files, size, err := g.awaitStart()
-		if err != nil {
-			adoptLeaf(leafName).remove() // where the runner did not live to do it
-			return 0
-		}
-		t, err := g.start(l, o, files)
-		if err != nil {
-			continue
-		}
-		if size > largeLaunch {
-			debug.FreeOSMemory()
-		}
-		g.attend(t)
-		return 0
-	}
-}
-
-// awaitStart waits for the launch. An error is the end of the runner.
-func (g *guarding) awaitStart() (l launch, o Options, files []int, size int, err error) {
-	head := make([]byte, headerBytes)
-	rights := make([]byte, unix.CmsgSpace(launchFDs*4))
-	var n, oobn int
-	for {
-		n, oobn, _, _, err = unix.Recvmsg(controlFD, head, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
-		if err != unix.EINTR {
+// nothing is left. The end of the control stream, because the runner is dead,
+// is an order to kill at once.
+func serveGuardian(leafDir string, numbers []string) int {
+	var fds [guardianArgs - 3]int
+	var err error
+	for i, a := range numbers {
+		if fds[i], err = strconv.Atoi(a); err != nil {
 			break
 		}
 	}
-	if err != nil || n != len(head) {
-		return l, o, nil, 0, io.ErrUnexpectedEOF
+	control := fds[0]
+	if err == nil {
+		_, err = unix.GetsockoptInt(control, unix.SOL_SOCKET, unix.SO_TYPE)
 	}
-	if _, size, err = parseHeader(head); err != nil {
-		return l, o, nil, 0, err
-	}
-	body := make([]byte, size)
-	if _, err = io.ReadFull(g.control, body); err != nil {
-		return l, o, nil, 0, err
-	}
-	l, o, err = unpackLaunch(&unpacker{rest: body})
-	return l, o, parseRights(rights[:oobn]), size, err
-}
-
-// parseRights gives the descriptors that came along.
-func parseRights(oob []byte) []int {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil || len(messages) != 1 {
-		return nil
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil {
-		return nil
+		os.Stderr.WriteString("prp-guardian: expected a control socket; only a runner starts a guardian\n")
+		return 2
 	}
-	return fds
-}
-
-// start starts the harness and answers the runner.
-func (g *guarding) start(l launch, o Options, files []int) (*tree, error) {
-	defer func() {
-		for _, fd := range files {
-			unix.Close(fd)
-		}
-	}()
-	var pipes []int
-	if pipes, l.leaf = l.claim(files); l.leaf != nil {
-		files = pipes // those of the leaf are the leaf's
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	// A harness of the same user could send any signal. Those that Go lets a
+	// program block are blocked from before the start on; those that it does
+	// not, and that end a program, are ignored.
+	for _, sig := range [...]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM} {
+		ignore(sig)
 	}
+	nameSelf(guardianName)
+	g := &guarding{control: os.NewFile(uintptr(control), "control")}
 	t := newTree(newOrder(), func(e Exit) { g.control.Write(packExit(e)) })
-	t.exclusive, t.sweepOff = true, o.noSweep
+	t.exclusive = true
 	t.children = watchChildren()
-	pid, inLeaf := 0, false
-	var err error = syscall.EMFILE // no room here for the harness's pipes
-	if len(pipes) == len(l.fds) {
-		l.fds = [3]int(pipes)
-		pid, inLeaf, err = spawn(l)
+	if leafDir != "" {
+		t.leaf = &leaf{dir: leafDir, fd: fds[1], killFD: fds[2]}
 	}
-	if err != nil {
-		t.close()
-		l.leaf.close()
-		errno, _ := err.(syscall.Errno)
-		p := newMessage(msgFailed)
-		p.int(int(errno))
-		g.control.Write(p.bytes())
-		return nil, err
-	}
-	t.leader, t.since = pid, startOf(t.proc, pid)
-	if inLeaf {
-		t.leaf = l.leaf
+	kind, u, err := readMessage(g.control)
+	if err == nil && kind == msgWatch {
+		born, o := unpackWatch(u)
+		t.leader, t.since, t.sweepOff = born.pid, born.since, o.noSweep
+		if !born.inLeaf {
+			t.leaf.close() // the runner takes it away
+			t.leaf = nil
+		}
 	} else {
-		l.leaf.close()
+		// The runner has died before it could say who the leader is: whoever
+		// it is, it goes.
+		t.exitSeen = true
+		t.order.give(0)
 	}
-	g.control.Write(packBirth(birth{pid: pid, since: t.since, inLeaf: inLeaf}))
-	return t, nil
+	g.attend(t)
+	return 0
+}
+
+// nameSelf sets the name that ps shows. It is the main thread's, and this may be
+// another one, so prctl(2) would not do.
+func nameSelf(name string) {
+	fd, err := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // then ps shows the file's name
+	}
+	_, _ = unix.Write(fd, []byte(name))
+	unix.Close(fd)
 }
 
 // attend runs the tree and obeys the runner. A runner that is gone is an order

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -54,6 +55,7 @@ func init() {
 		"chain":    chainRole,
 		"headless": headlessRole,
 		"burn":     burnRole,
+		"bare":     bareRole,
 	}
 }
 
@@ -70,6 +72,8 @@ func options(list string) Options {
 			o.noSubreaper = true
 		case "nosweep":
 			o.noSweep = true
+		case "unguardable":
+			o.guardProgram = "/nonexistent/guardian"
 		}
 	}
 	return o
@@ -213,4 +217,31 @@ func burnRole([]string) int {
 	for n := 0; ; n++ {
 		_ = n
 	}
+}
+
+// bareRole is a runner that has closed 0, 1 and 2, and writes what it sees to
+// descriptor 3: OPTIONS ARGV...
+func bareRole(args []string) int {
+	log := os.NewFile(3, "log")
+	for fd := range 3 {
+		unix.Close(fd)
+	}
+	s, err := Open(options(args[0]))
+	if err != nil {
+		fmt.Fprintln(log, err)
+		return 0
+	}
+	c, err := s.Start(Spec{Argv: args[1:], Env: os.Environ()})
+	if err != nil {
+		fmt.Fprintln(log, err)
+		return 0
+	}
+	c.Stdin.WriteString("this\n")
+	io.Copy(log, c.Stdout)
+	io.Copy(log, c.Stderr)
+	fmt.Fprintln(log, <-c.Exited())
+	c.Kill()
+	<-c.Gone()
+	fmt.Fprintln(log, s.Close())
+	return 0
 }

@@ -8,4 +8,6 @@ type Options struct {
 	noCgroup    bool // no cgroup leaf
 	noSubreaper bool // orphans go to init
 	noSweep     bool // only the process group is ended
+	// guardProgram is what a guardian executes; "" is this program.
+	guardProgram string
 }

@@ -11,24 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience of a runner with its guardian. answerBound is how long an exec may
-// take, or a guardian need for its own start on a loaded machine; lateBound is
-// how long after the hard bound its last word may be late; sendBound how long
-// a message to it may wait; deathBound how long its death after SIGKILL.
+// Patience of a runner with its guardian. lateBound is how long after the hard
+// bound its last word may be late; sendBound how long a message to it may wait;
+// deathBound how long its death after SIGKILL.
 const (
-	answerBound = 30 * time.Second
-	lateBound   = 2 * time.Second
-	sendBound   = time.Second
-	deathBound  = 2 * time.Second
+	lateBound  = 2 * time.Second
+	sendBound  = time.Second
+	deathBound = 2 * time.Second
 )
+
+// ownProgram is the file of this program, also where that has been replaced or
+// deleted since.
+const ownProgram = "/proc/self/exe"
 
 // guardianEnv is a guardian's whole environment: what keeps a Go program that
 // does next to nothing small. See doc.go for what it costs.
 var guardianEnv = []string{"GOMAXPROCS=1", "GOGC=50", "GOTRACEBACK=none"}
-
-// errGuardianGone says that the guardian had died before it was asked to start
-// anything.
-var errGuardianGone = errors.New("the guardian is gone")
 
 // guardian is the runner's side of a guardian.
 type guardian struct {
@@ -37,44 +35,15 @@ type guardian struct {
 	dead    sync.Once
 }
 
-// startGuardian starts this program once more as a guardian, in a session of
-// its own, so that neither the terminal nor the launcher's group kill reaches
-// it, and with all signals blocked. It takes no descriptor of ours along but
-// its end of the control stream.
-func startGuardian(leafName string) (*guardian, error) {
+// guardable says why there can be no guardian here; nil where there can.
+func guardable() error {
 	if !mainCalled.Load() {
-		return nil, errors.New("this program's main does not begin with process.Main")
+		return errors.New("this program's main does not begin with process.Main")
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socketpair: %w", err)
+	if err := unix.Access(ownProgram, unix.X_OK); err != nil {
+		return fmt.Errorf("this program cannot start itself: %s: %w", ownProgram, err)
 	}
-	defer unix.Close(pair[1])
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err == nil {
-		defer unix.Close(null)
-		err = unix.SetNonblock(pair[0], true)
-	}
-	if err != nil {
-		unix.Close(pair[0])
-		return nil, err
-	}
-	var pid int
-	withFullMask(func() {
-		pid, err = owned.birth(func() (int, error) {
-			fd := uintptr(null)
-			return syscall.ForkExec("/proc/self/exe", []string{guardianName, leafName}, &syscall.ProcAttr{
-				Env:   guardianEnv,
-				Files: []uintptr{fd, fd, fd, uintptr(pair[1])},
-				Sys:   &syscall.SysProcAttr{Setsid: true},
-			})
-		})
-	})
-	if err != nil {
-		unix.Close(pair[0])
-		return nil, fmt.Errorf("start this program once more: %w", err)
-	}
-	return &guardian{pid: pid, control: os.NewFile(uintptr(pair[0]), "guardian")}, nil
+	return nil
 }
 
 // kill ends the guardian: its number is ours until reap.
@@ -113,69 +82,106 @@ func (g *guardian) end() error {
 	return err
 }
 
-// sendLaunch sends a launch with its descriptors. sent is false where nothing
-// has reached the guardian.
-func (g *guardian) sendLaunch(message []byte, fds []int) (sent bool, err error) {
-	raw, err := g.control.SyscallConn()
-	if err != nil {
-		return false, err
-	}
-	g.control.SetWriteDeadline(time.Now().Add(answerBound))
-	head := message[:headerBytes]
-	rights := unix.UnixRights(fds...)
-	var sendErr error
-	err = raw.Write(func(fd uintptr) bool {
-		sendErr = unix.Sendmsg(int(fd), head, rights, nil, unix.MSG_NOSIGNAL)
-		return sendErr != unix.EAGAIN
-	})
-	if err = errors.Join(err, sendErr); err != nil {
-		return false, err
-	}
-	_, err = g.control.Write(message[headerBytes:])
-	return true, err
-}
-
-// startGuarded has the guardian start the harness.
+// startGuarded starts the harness below a guardian, which is in a session of
+// its own, so that neither the terminal nor the launcher's group kill reaches
+// it, has all signals blocked, and takes no descriptor of ours along but its
+// end of the control stream and the leaf's.
 func (s *Supervisor) startGuarded(l launch, c *Child) error {
-	g := s.guard
-	l.leaf = s.leaf
-	sent, err := g.sendLaunch(packLaunch(l, s.opts), l.descriptors())
-	if !sent {
-		g.bury()
-		s.note(fmt.Sprintf("guardian: it has died: %v", err))
-		return errGuardianGone
+	ours, theirs, err := controlStream()
+	if err != nil {
+		return err
 	}
-	var kind byte
-	var u *unpacker
+	defer unix.Close(theirs)
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err == nil {
-		g.control.SetReadDeadline(time.Now().Add(answerBound))
-		kind, u, err = readMessage(g.control)
-		g.control.SetReadDeadline(time.Time{})
+		null, err = aside(null)
 	}
-	switch {
-	case err == nil && kind == msgFailed:
-		return syscall.Errno(u.int())
-	case err == nil && kind == msgStarted:
-		b := unpackBirth(u)
-		if b.inLeaf {
-			s.leaf.close() // it is the guardian's
-		} else {
-			s.refuseLeaf()
-		}
-		c.pid = b.pid
-		go (&proxy{s: s, guard: g, child: c, born: b}).run()
+	if err != nil {
+		unix.Close(ours)
+		return err
+	}
+	defer unix.Close(null)
+	l.leaf = s.leaf
+	children := watchChildren() // before the fork, so that no death is missed
+	g := &guardian{control: os.NewFile(uintptr(ours), "guardian")}
+	var told outcome
+	inLeaf, err := l.try(func(inLeaf bool) error {
+		_, err := owned.birth(func() (int, error) {
+			f, err := newFork(l, s.opts, inLeaf, theirs, null)
+			if err != nil {
+				return 0, err
+			}
+			keepFork(f)
+			f.plan.forsake = !s.subreaper
+			if g.pid, told, err = f.run(); err != nil {
+				return 0, err
+			}
+			if err = told.failure(); err != nil {
+				g.kill() // it has nothing to guard
+				reapWithin(g.pid, deathBound)
+				return 0, err
+			}
+			return g.pid, nil
+		})
+		return err
+	})
+	if err != nil {
+		unwatch(children)
+		g.control.Close()
+		return err
+	}
+	c.pid = int(told.harness)
+	p := &proxy{s: s, guard: g, child: c, born: birth{pid: c.pid, inLeaf: inLeaf}}
+	if proc := openProc(); proc != nil {
+		p.born.since = startOf(proc, p.born.pid)
+		proc.close()
+	}
+	if inLeaf {
+		s.leaf.close() // it is the guardian's
+	} else {
+		s.refuseLeaf()
+	}
+	s.guard = g
+	if told.guardianErr != 0 {
+		s.note(fmt.Sprintf("guardian: it could not be executed: %v", syscall.Errno(told.guardianErr)))
+		go p.takeOver(children)
 		return nil
 	}
-	// Whether it has started the harness is not known. Nothing may be left
-	// of it, and it must not be started twice.
-	g.bury()
-	t := newTree(newOrder(), func(Exit) {})
-	t.children, t.leaf, t.exitSeen = watchChildren(), s.leaf, true
-	s.leaf = nil
-	t.since = startOf(t.proc, t.self)
-	t.order.give(0)
-	t.run()
-	return &StartError{Reason: fmt.Sprintf("the guardian died while it was starting it: %v", err), Err: err}
+	// Where it has died already, the proxy hears that.
+	g.control.SetWriteDeadline(time.Now().Add(sendBound))
+	_, _ = g.control.Write(packWatch(p.born, s.opts))
+	go p.run(children)
+	return nil
+}
+
+// controlStream makes the stream between this process, whose end does not
+// block, and a guardian.
+func controlStream() (ours, theirs int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	if theirs, err = aside(pair[1]); err != nil {
+		unix.Close(pair[0])
+		return -1, -1, err
+	}
+	if err = unix.SetNonblock(pair[0], true); err != nil {
+		unix.Close(pair[0])
+		unix.Close(theirs)
+		return -1, -1, err
+	}
+	return pair[0], theirs, nil
+}
+
+// failure is why there is no harness; nil where there is one.
+func (o outcome) failure() error {
+	switch {
+	case o.harnessErr != 0:
+		return syscall.Errno(o.harnessErr)
+	case o.harness == 0:
+		return errors.New("the guardian was killed before it could start it")
+	}
+	return nil
 }
 
 // proxy stands for a tree that a guardian watches, and takes it over when the
@@ -194,8 +200,7 @@ type said struct {
 	body *unpacker
 }
 
-func (p *proxy) run() {
-	children := watchChildren()
+func (p *proxy) run(children chan os.Signal) {
 	words := make(chan said)
 	quit := make(chan struct{})
 	defer close(quit)
@@ -206,13 +211,14 @@ func (p *proxy) run() {
 		select {
 		case w, ok := <-words:
 			if !ok {
+				p.s.note("guardian: it died while the harness ran; the runner has taken over")
 				p.takeOver(children)
 				return
 			}
 			if result, gone := p.heard(w); gone {
-				unwatch(children)
 				result.Means = p.s.means(p.born.inLeaf, true)
 				p.s.finish(p.child, result)
+				unwatch(children)
 				return
 			}
 		case <-children:
@@ -266,7 +272,6 @@ func (p *proxy) heard(w said) (result Containment, gone bool) {
 // not yet reaped: its exit is still the true one.
 func (p *proxy) takeOver(children chan os.Signal) {
 	p.guard.bury()
-	p.s.note("guardian: it died while the harness ran; the runner has taken over")
 	t := newTree(p.child.order, p.child.sawExit)
 	t.children = children
 	t.leader, t.since = p.born.pid, p.born.since

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"slices"
 	"syscall"
 	"time"
 )
@@ -14,55 +13,41 @@ type launch struct {
 	dir  string
 	fds  [3]int // become 0, 1 and 2; all others are close-on-exec
 	leaf *leaf  // nil: stay in our own cgroup
+	name string // of the leaf, also where there is none
 	// deathSignal has the kernel kill the leader when the calling thread
 	// ends: the caller keeps that thread for the life of the child.
 	deathSignal bool
 }
 
-// launchFDs is how many descriptors go along with a launch at most: those of
-// the three pipes and the two of the leaf.
-const launchFDs = 5
-
-// descriptors are those that go along with the launch.
-func (l *launch) descriptors() []int {
-	fds := slices.Clone(l.fds[:])
-	if l.leaf != nil {
-		fds = append(fds, l.leaf.fd, l.leaf.killFD)
+// try starts a launch by start, which is told whether the child is to be born
+// in the cgroup leaf, and says whether it was. It tries again without the leaf
+// where that was refused, and for a moment where the program's file is open for
+// writing elsewhere.
+func (l *launch) try(start func(inLeaf bool) error) (inLeaf bool, err error) {
+	inLeaf = l.leaf != nil
+	for patience := time.Now().Add(busyPatience); ; {
+		err = start(inLeaf)
+		switch {
+		case err == nil:
+			return inLeaf, nil
+		case err == syscall.ETXTBSY && time.Now().Before(patience):
+			time.Sleep(busyPause)
+		case inLeaf && leafRefused(err):
+			inLeaf = false
+		default:
+			return false, err
+		}
 	}
-	return fds
-}
-
-// claim takes the leaf's descriptors from those that came along, and gives
-// those of the pipes. Where some are missing, since there was no room for them
-// here, there is no leaf.
-func (l *launch) claim(files []int) (pipes []int, leaf *leaf) {
-	if l.leaf == nil || len(files) != launchFDs {
-		return files[:min(len(files), len(l.fds))], nil
-	}
-	l.leaf.fd, l.leaf.killFD = files[3], files[4]
-	return files[:len(l.fds)], l.leaf
 }
 
 // spawn forks and executes. It returns after the exec, so an error is the
-// system's own; nothing is left of a child that failed. inLeaf tells whether
-// the child was born in its cgroup leaf.
+// system's own; nothing is left of a child that failed.
 func spawn(l launch) (pid int, inLeaf bool, err error) {
-	inLeaf = l.leaf != nil
 	withEmptyMask(func() {
-		patience := time.Now().Add(busyPatience)
-		for {
+		inLeaf, err = l.try(func(inLeaf bool) (err error) {
 			pid, err = syscall.ForkExec(l.path, l.argv, l.attr(inLeaf))
-			switch {
-			case err == nil:
-				return
-			case err == syscall.ETXTBSY && time.Now().Before(patience):
-				time.Sleep(busyPause)
-			case inLeaf && leafRefused(err):
-				inLeaf = false
-			default:
-				return
-			}
-		}
+			return err
+		})
 	})
 	return pid, inLeaf, err
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -23,7 +22,8 @@ type Supervisor struct {
 	opts     Options
 	leafName string
 
-	guard *guardian // nil: no guardian
+	guarded bool      // the harness is started below a guardian
+	guard   *guardian // of the child; nil: none
 	// ready is closed once there is a leaf, or cannot be.
 	ready chan struct{}
 	leaf  *leaf // who starts the harness hands it on
@@ -41,9 +41,9 @@ type Supervisor struct {
 var leafCount atomic.Int64
 
 // Open prepares this process: it marks all descriptors but 0, 1 and 2
-// close-on-exec, makes the process undumpable and a subreaper, and starts the
-// guardian, without waiting until it is there. A means that is missing is no
-// error: [Supervisor.Means] and [Supervisor.Notes] tell.
+// close-on-exec, makes the process undumpable and a subreaper, and begins to
+// make the harness's cgroup. A means that is missing is no error:
+// [Supervisor.Means] and [Supervisor.Notes] tell.
 //
 // The guardian needs [Main] in main; without it the process itself becomes the
 // parent of the harness.
@@ -70,19 +70,20 @@ func Open(o Options) (*Supervisor, error) {
 		defer proc.close()
 	}
 	self := unix.Getpid()
-	s.leafName = fmt.Sprintf("prp-%d-%d-%d", self, startOf(proc, self), leafCount.Add(1))
-	// The fork comes before all else: a guardian needs longer for its start
-	// than everything that this process has to do meanwhile.
+	s.leafName = leafOwner{pidNamespace(), self, startOf(proc, self)}.name(leafCount.Add(1))
 	if !o.noGuardian {
-		g, err := startGuardian(s.leafName)
-		if err != nil {
+		if err := guardable(); err != nil {
 			s.note("guardian: " + err.Error())
+		} else {
+			s.guarded = true
 		}
-		s.guard = g
 	}
 	go func() {
-		defer close(s.ready)
 		s.makeLeaf()
+		close(s.ready)
+		if !o.noCgroup {
+			removeDeadLeaves()
+		}
 	}()
 	return s, nil
 }
@@ -104,7 +105,7 @@ func (s *Supervisor) Notes() []string {
 // Means names the means that are in force or ready, strongest first. The
 // cgroup is only known once a child has been started.
 func (s *Supervisor) Means() []string {
-	return s.means(false, s.guard != nil)
+	return s.means(false, s.guarded)
 }
 
 func (s *Supervisor) means(cgroup, guarded bool) []string {
@@ -123,9 +124,9 @@ func (s *Supervisor) means(cgroup, guarded bool) []string {
 	return append(m, MeanProcessGroup)
 }
 
-// Start starts the child. It blocks for as long as the exec takes, and for what
-// is left of the guardian's own start. The error is a [*StartError]. A supervisor has
-// one child in its life; a start that failed may be tried again.
+// Start starts the child, and the guardian with it. It blocks for as long as
+// the two execs take. The error is a [*StartError]. A supervisor has one child
+// in its life; a start that failed may be tried again.
 func (s *Supervisor) Start(spec Spec) (*Child, error) {
 	path, startErr := resolve(spec)
 	if startErr != nil {
@@ -142,21 +143,15 @@ func (s *Supervisor) Start(spec Spec) (*Child, error) {
 	}
 	defer p.closeTheirs()
 	c := newChild(p)
-	l := launch{path: path, argv: spec.Argv, env: spec.Env, dir: spec.Dir, fds: p.fds()}
-	err = errGuardianGone
-	if s.guard != nil {
+	l := launch{path: path, argv: spec.Argv, env: spec.Env, dir: spec.Dir, fds: p.fds(), name: s.leafName}
+	if s.guarded {
 		err = s.startGuarded(l, c)
-	}
-	if errors.Is(err, errGuardianGone) {
+	} else {
 		err = s.startDirect(l, c)
 	}
 	if err != nil {
 		p.closeOurs()
 		s.release()
-		if e, ok := errors.AsType[*StartError](err); ok {
-			e.Name = spec.Argv[0]
-			return nil, e
-		}
 		return nil, explain(err, spec, path)
 	}
 	s.mu.Lock()

@@ -81,7 +81,9 @@ func (t *tree) run() Containment {
 }
 
 func (t *tree) close() {
-	unwatch(t.children)
+	if !t.exclusive { // a guardian is at its end
+		unwatch(t.children)
+	}
 	if t.proc != nil {
 		t.proc.close()
 	}

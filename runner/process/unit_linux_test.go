@@ -103,23 +103,19 @@ func TestCgroupDir(t *testing.T) {
 }
 
 func TestWire(t *testing.T) {
-	l := launch{
-		path: "/bin/x", argv: []string{"x", "", "a\nb"}, env: []string{"A=1", "B=\xff"}, dir: "/tmp",
-		leaf: &leaf{dir: "/sys/fs/cgroup/a b", fd: -1, killFD: -1},
-	}
-	message := packLaunch(l, Options{noSweep: true})
+	born := birth{pid: 1 << 22, since: 1 << 40, inLeaf: true}
+	message := packWatch(born, Options{noSweep: true})
 	kind, u, err := readMessage(strings.NewReader(string(message)))
-	if err != nil || kind != msgStart {
+	if err != nil || kind != msgWatch {
 		t.Fatalf("%q, %v", kind, err)
 	}
-	got, o, err := unpackLaunch(u)
-	if err != nil || !reflect.DeepEqual(got, l) || o != (Options{noSweep: true}) {
-		t.Errorf("%+v, %+v, %v, want %+v", got, o, err, l)
+	if got, o := unpackWatch(u); u.bad || got != born || o != (Options{noSweep: true}) {
+		t.Errorf("%+v, %+v, want %+v", got, o, born)
 	}
 	for cut := range len(message) - headerBytes {
-		body := slices.Clone(message[headerBytes : headerBytes+cut])
-		if _, _, err := unpackLaunch(&unpacker{rest: body}); err == nil {
-			t.Errorf("a launch cut to %d bytes is taken for whole", cut)
+		u := &unpacker{rest: slices.Clone(message[headerBytes : headerBytes+cut])}
+		if unpackWatch(u); !u.bad {
+			t.Errorf("a message cut to %d bytes is taken for whole", cut)
 		}
 	}
 	c := Containment{Swept: 3, Survivors: []Survivor{{PID: 7, Name: "a b", State: "D"}}}
@@ -133,7 +129,7 @@ func TestWire(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, e)
 		}
 	}
-	if _, _, err := parseHeader([]byte{msgStart, 0xff, 0xff, 0xff, 0xff}); err == nil {
+	if _, _, err := parseHeader([]byte{msgWatch, 0xff, 0xff, 0xff, 0xff}); err == nil {
 		t.Error("a header of 4 GiB is taken")
 	}
 	_, u, _ = readMessage(strings.NewReader(string(packStop(1500 * time.Millisecond))))

@@ -160,12 +160,20 @@ func undoIgnored() {
 			continue
 		}
 		if sig >= firstRuntime && sig <= lastRuntime {
-			act = kernelSigaction{handler: sigDefault}
-			unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&act)), 0, sigsetBytes, 0, 0)
+			dispose(sig, sigDefault)
 			continue
 		}
 		signal.Notify(forgotten, sig)
 	}
+}
+
+// ignore has this process ignore a signal, and what it starts, past os/signal,
+// whose first use for a signal costs a change of threads.
+func ignore(sig unix.Signal) { dispose(sig, sigIgnore) }
+
+func dispose(sig unix.Signal, handler uintptr) {
+	act := kernelSigaction{handler: handler}
+	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&act)), 0, sigsetBytes, 0, 0)
 }
 
 // forgotten is where caught signals go that mean nothing: it is never read,

@@ -11,12 +11,10 @@ import (
 // Kinds of messages between the runner and its guardian, a private stream of
 // the two halves of one program: a kind, a length, a body.
 const (
-	msgStart   = 'S' // runner: launch, with its descriptors
-	msgStop    = 'E' // runner: what is left of the grace
-	msgStarted = 's' // guardian: number, start time, whether in the cgroup
-	msgFailed  = 'f' // guardian: errno
-	msgExited  = 'x' // guardian: Exit
-	msgGone    = 'g' // guardian: Containment
+	msgWatch  = 'W' // runner: the leader's birth, and Options
+	msgStop   = 'E' // runner: what is left of the grace
+	msgExited = 'x' // guardian: Exit
+	msgGone   = 'g' // guardian: Containment
 )
 
 // headerBytes is the size of kind and length. bodyMax bounds a body: Linux
@@ -130,32 +128,6 @@ func readMessage(r io.Reader) (byte, *unpacker, error) {
 	return kind, &unpacker{rest: body}, nil
 }
 
-func packLaunch(l launch, o Options) []byte {
-	p := newMessage(msgStart)
-	p.string(l.path)
-	p.strings(l.argv)
-	p.strings(l.env)
-	p.string(l.dir)
-	p.string(l.leaf.path())
-	p.bool(o.noSweep)
-	return p.bytes()
-}
-
-func unpackLaunch(u *unpacker) (l launch, o Options, err error) {
-	l.path = u.string()
-	l.argv = u.strings()
-	l.env = u.strings()
-	l.dir = u.string()
-	if dir := u.string(); dir != "" {
-		l.leaf = &leaf{dir: dir, fd: -1, killFD: -1}
-	}
-	o.noSweep = u.bool()
-	if u.bad {
-		return launch{}, Options{}, errWire
-	}
-	return l, o, nil
-}
-
 func packStop(left time.Duration) []byte {
 	p := newMessage(msgStop)
 	p.int(int(left / time.Microsecond))
@@ -166,23 +138,26 @@ func unpackStop(u *unpacker) time.Duration {
 	return time.Duration(u.int()) * time.Microsecond
 }
 
-// birth is what the guardian says of a child that it has started.
+// birth is what there is to know of a leader that has been started.
 type birth struct {
 	pid    int
-	since  uint64
+	since  uint64 // start time; 0 where it is not known
 	inLeaf bool
 }
 
-func packBirth(b birth) []byte {
-	p := newMessage(msgStarted)
+func packWatch(b birth, o Options) []byte {
+	p := newMessage(msgWatch)
 	p.int(b.pid)
 	p.int(int(b.since))
 	p.bool(b.inLeaf)
+	p.bool(o.noSweep)
 	return p.bytes()
 }
 
-func unpackBirth(u *unpacker) birth {
-	return birth{pid: u.int(), since: uint64(u.int()), inLeaf: u.bool()}
+func unpackWatch(u *unpacker) (b birth, o Options) {
+	b = birth{pid: u.int(), since: uint64(u.int()), inLeaf: u.bool()}
+	o.noSweep = u.bool()
+	return b, o
 }
 
 func packExit(e Exit) []byte {

@@ -38,7 +38,9 @@ var rooms = map[string]room{
 		"protocol", "protocol/jsonl", "protocol/journal", "runner/lifecycle", "runner/logtail", "runner/process",
 	}},
 	"runner/lifecycle": {own: []string{"protocol"}},
-	"runner/process":   {third: []string{xsys}},
+	"runner/process":   {own: []string{"runner/limits"}, third: []string{xsys}},
+	// Nothing but unsafe: it has to be initialised before the package syscall.
+	"runner/limits": {},
 	"runner/logtail":   {},
 
 	"harness":      {own: []string{"protocol", "protocol/jsonl"}},
@@ -169,7 +171,7 @@ var restricted = map[string][]string{
 	"flag":                       {"cmd/..."},
 	"log":                        {},
 	"log/slog":                   {},
-	"unsafe":                     {"runner/process", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
+	"unsafe":                     {"runner/process", "runner/limits", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
 	"C":                          {},
 }
 
@@ -250,12 +252,12 @@ func TestBuildTags(t *testing.T) {
 			return
 		}
 		switch {
-		case s.pkg == "runner/process", s.pkg == "harness/fake":
+		case s.pkg == "runner/process", s.pkg == "runner/limits", s.pkg == "harness/fake":
 		case s.pkg == "harness/child": // signals, and a death by one
 		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, harness/fake, harness/child, controller/sandbox and controller/proc_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, runner/limits, harness/fake, harness/child, controller/sandbox and controller/proc_*.go may be", s.path)
 		}
 	})
 }

@@ -1,0 +1,10 @@
+// Package limits keeps the limit of open files as whoever started this program
+// had set it. Go raises the soft limit when the package syscall is initialised,
+// and gives the old one back to the children that syscall.ForkExec starts; a
+// child that is forked in another way has to get it from here.
+//
+// The value is read before Go changes it, by the order of initialisation (Go
+// specification, "Program initialization"): of the packages that are ready the
+// first by import path comes next. This package imports nothing that imports
+// syscall, and its path sorts before "syscall". A test holds that.
+package limits

@@ -1,0 +1,233 @@
+package process
+
+import (
+	"cmp"
+	"strconv"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"prp/runner/limits"
+)
+
+// fork is one start of a harness below a guardian of its own. This process
+// forks the guardian; the guardian forks the harness, which executes its
+// program at once, and then becomes a guardian in full by executing this
+// program again. So the harness has the guardian as its parent from its first
+// moment on, and does not wait for the guardian's start, which takes longer
+// than its own.
+type fork struct {
+	plan forkPlan
+	// strings are what plan points to.
+	path, guardPath *byte
+	dir             *byte
+	argv, env       []*byte
+	guardArgv       []*byte
+	guardEnv        []*byte
+	// stack is the harness's before its exec. Ours would not do: where
+	// somebody kills the guardian at that moment this process goes on before
+	// the harness has left its memory. For the same reason a fork is never
+	// given to the garbage collector: see keepFork.
+	stack [stackBytes]byte
+}
+
+// stackBytes is ten times what the children's code uses at most: Go's linker
+// bounds what functions that do not grow their stack may use to 800 bytes. The
+// room at its top is for an argument.
+const (
+	stackBytes = 8 << 10
+	stackRoom  = 64
+)
+
+// forkPlan is all that the two children need between fork and exec. They share
+// this process's memory, or have a copy of it where the platform wants that,
+// and can neither allocate nor wait: see fork_child_linux.go.
+type forkPlan struct {
+	outcome *outcome
+
+	path      *byte
+	argv, env **byte
+	dir       *byte // nil: stay
+	fds       [3]int
+	clone     cloneArgs // into a leaf; else its flags alone count
+	intoLeaf  bool
+	files     limits.Limit // Max 0: as they are
+
+	stackTop            uintptr // 0: the harness runs on a copy of ours
+	guardPath           *byte
+	guardArgv, guardEnv **byte
+	null                int    // becomes the guardian's 0, 1 and 2
+	passed              [3]int // stay open in the guardian; -1 is none
+	// forsake has the guardian kill a harness that it cannot guard, since
+	// this process would not become its parent.
+	forsake bool
+
+	action kernelSigaction // all zero: the default
+	mask   unix.Sigset_t   // empty
+}
+
+// outcome is what the children tell. It lies in memory that they share with
+// this process.
+type outcome struct {
+	guardian    int32   // the kernel writes both numbers, as pid_t
+	harness     int32   // once there is such a process
+	harnessErr  uintptr // why it is not the harness
+	guardianErr uintptr // why the guardian could not execute this program
+}
+
+// cloneArgs is struct clone_args of clone3(2), as far as CLONE_INTO_CGROUP
+// (Linux 5.7) needs it.
+type cloneArgs struct {
+	flags, pidFD, childTID, parentTID, exitSignal uint64
+	stack, stackSize, tls, setTID, setTIDSize     uint64
+	cgroup                                        uint64
+}
+
+// newFork makes everything ready for children that can allocate nothing. The
+// descriptors stay the caller's; none of them is 0, 1 or 2.
+func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error) {
+	f := new(fork)
+	p := &f.plan
+	var err error
+	if p.outcome, err = newOutcome(); err != nil {
+		return nil, err
+	}
+	p.fds, p.null, p.passed = l.fds, null, [3]int{control, -1, -1}
+	f.prepareClone()
+	leafDir := ""
+	if inLeaf {
+		leafDir, p.intoLeaf = l.leaf.dir, true
+		p.passed[1], p.passed[2] = l.leaf.fd, l.leaf.killFD
+		p.clone.flags |= unix.CLONE_INTO_CGROUP
+		p.clone.cgroup = uint64(l.leaf.fd)
+	}
+	p.files = originalFiles()
+	args := []string{guardianName, l.name, leafDir}
+	for _, fd := range p.passed {
+		args = append(args, strconv.Itoa(fd))
+	}
+	str := func(to **byte, s string) {
+		if err == nil {
+			*to, err = syscall.BytePtrFromString(s)
+		}
+	}
+	list := func(to *[]*byte, s []string) {
+		if err == nil {
+			*to, err = syscall.SlicePtrFromStrings(s)
+		}
+	}
+	str(&f.path, l.path)
+	if l.dir != "" {
+		str(&f.dir, l.dir)
+	}
+	list(&f.argv, l.argv)
+	list(&f.env, l.env)
+	str(&f.guardPath, cmp.Or(o.guardProgram, ownProgram))
+	list(&f.guardArgv, args)
+	list(&f.guardEnv, guardianEnv)
+	if err != nil {
+		return nil, err
+	}
+	p.path, p.dir, p.argv, p.env = f.path, f.dir, &f.argv[0], &f.env[0]
+	p.guardPath, p.guardArgv, p.guardEnv = f.guardPath, &f.guardArgv[0], &f.guardEnv[0]
+	return f, nil
+}
+
+// prepareClone sets what both ways to clone the harness need.
+func (f *fork) prepareClone() {
+	p := &f.plan
+	p.clone = cloneArgs{
+		flags:      forkFlags | unix.CLONE_PARENT_SETTID,
+		parentTID:  uint64(uintptr(unsafe.Pointer(&p.outcome.harness))),
+		exitSignal: uint64(unix.SIGCHLD),
+	}
+	if forkFlags&unix.CLONE_VM == 0 {
+		return
+	}
+	const align = 16 // of a stack, on every platform
+	base := (uintptr(unsafe.Pointer(&f.stack)) + align - 1) &^ (align - 1)
+	size := uintptr(stackBytes - stackRoom - align)
+	p.stackTop = base + size
+	p.clone.stack, p.clone.stackSize = uint64(base), uint64(size)
+}
+
+// originalFiles is the limit of open files that the harness is given: the one
+// with which this program was started, unless somebody has set another since.
+func originalFiles() limits.Limit {
+	was, ok := limits.OpenFiles()
+	if !ok {
+		return limits.Limit{}
+	}
+	var now unix.Rlimit
+	// Go raises the soft limit to one below the hard one (package syscall).
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) != nil || uint64(now.Max) != was.Max || uint64(now.Cur) != was.Max-1 {
+		return limits.Limit{}
+	}
+	return was
+}
+
+// run forks. It returns when the guardian has executed this program, or has
+// failed: the guardian's number, and what the children tell. An error is that
+// of the guardian's fork.
+func (f *fork) run() (guardian int, told outcome, err error) {
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go f.watch(over, watched)
+	withFullMask(func() {
+		syscall.ForkLock.Lock()
+		defer syscall.ForkLock.Unlock()
+		guardian = forkWaiting(&f.plan)
+	})
+	close(over)
+	<-watched
+	told = *f.plan.outcome
+	if guardian < 0 {
+		return 0, told, syscall.Errno(-guardian)
+	}
+	return guardian, told, nil
+}
+
+// keepFork keeps a fork for the life of the process, some kilobytes for each
+// start, which a runner has one of.
+func keepFork(f *fork) {
+	forksMu.Lock()
+	defer forksMu.Unlock()
+	forks = append(forks, f)
+}
+
+var (
+	forksMu sync.Mutex
+	forks   []*fork
+)
+
+// watch ends a guardian that somebody stops before it has executed this
+// program: the fork would wait for it without end.
+func (f *fork) watch(over <-chan struct{}, watched chan<- struct{}) {
+	defer close(watched)
+	children := watchChildren()
+	defer unwatch(children)
+	for {
+		select {
+		case <-over:
+			return
+		case <-children:
+			g := &guardian{pid: int(f.plan.outcome.guardianNumber())}
+			if g.pid > 0 && g.stopped() {
+				g.kill()
+			}
+		}
+	}
+}
+
+// aside gives a descriptor that is not 0, 1 or 2 for fd, and closes fd where
+// that is another one.
+func aside(fd int) (int, error) {
+	if fd > 2 {
+		return fd, nil
+	}
+	moved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	unix.Close(fd)
+	return moved, err
+}
