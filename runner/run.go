@@ -43,7 +43,6 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 		}
 		log = j
 	}
-	// First of all: the guardian's start is the longest part of a run's.
 	sup, err := process.Open(process.Options{})
 	if err != nil {
 		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)

@@ -64,17 +64,20 @@
 // does not begin with Main, no /proc, no processes left) it does so from the
 // start; the leader then has SIGKILL as its parent-death signal.
 //
-// Where a cgroup v2 can be made below our own (by the runner, while the guardian
-// starts), the harness is born in one
+// Where a cgroup v2 can be made below our own, the harness is born in one
 // (CLONE_INTO_CGROUP, Linux 5.7) and each pass of a sweep writes to its
 // cgroup.kill (5.14), which no fork outruns. It strengthens the sweep and does
 // not replace it: root can leave a cgroup, but no parent.
 //
+// A leaf whose runner and guardian have both died is removed by the next runner
+// that is started in the same cgroup: the leaf's name tells whose it was.
+//
 // A sweep reads the parent links of all processes, kills the guardian's own
 // children at the moment they are read and deeper ones by pidfd, then, when all
-// are counted, the groups that children lead; then it looks again. Against a chain of processes that
-// each fork one in a new session and exit, a scan is too slow: between two scans
-// the numbers around the newest are looked at, some microseconds each.
+// are counted, the groups that children lead; then it looks again. Against a
+// chain of processes that each fork one in a new session and exit, a scan is too
+// slow: between two scans the numbers around the newest are looked at, some
+// microseconds each.
 //
 // # Linux: what is promised
 //
@@ -89,8 +92,8 @@
 // What is not promised, or not by every means:
 //
 //   - Both die: a harness of the same user can kill the guardian and then the
-//     runner. What it has left lives on, and the empty cgroup stays. A user of
-//     its own for the harness, or a container, is the remedy.
+//     runner. What it has left lives on. A user of its own for the harness, or
+//     a container, is the remedy.
 //   - A process that somebody else starts for the harness (cron, a service
 //     manager, a container daemon, sshd) does not descend from it.
 //   - A set-user-ID program is no more ours to signal where we are not root: it
@@ -112,20 +115,18 @@
 // A session of its own without a terminal; signals at default and an empty mask,
 // whatever the launcher had (Go resets neither the ignored HUP, INT, TSTP, TTIN,
 // TTOU, CONT and 32 to 34, nor a mask); descriptors 0, 1 and 2 only (Open marks
-// all others close-on-exec); limits, umask, directory and OOM score as the
-// runner had them at Open. The environment goes over the control stream, never
-// into an argument list.
+// all others close-on-exec); limits, umask, directory and OOM
+// score are the runner's. The soft limit of open files is the one that the runner
+// was started with, not the one to which Go raises it (package limits).
 //
 // # What the guardian costs
 //
 // go test -run '^$' -bench . ./runner/process prints it. 0.8 to 1.1 MiB of
 // private memory (Private_Clean and Private_Dirty of smaps_rollup), no wake-ups
 // while the harness runs but for dying children and, once a minute, Go's
-// runtime. Its start is one exec of a Go program whose pages are in memory and
-// runs beside the runner's own: measured on a busy virtual machine with 2 cores
-// (best of 200) 8.3 ms for prp-runner, where an empty Go program takes 5.5 ms
-// and /bin/true 3.0 ms. So 5 ms are kept where /bin/true takes less than 2; the
-// rest is Go's runtime and the packages that the program links.
+// runtime. Its start is one exec of a Go program whose pages are in memory. It
+// runs beside the harness's own, so that a harness waits for it only where one
+// processor has to do both.
 //
 // # macOS
 //
@@ -153,5 +154,5 @@
 // tells when all are dead. State D is made with the freezer of cgroup v1, and a
 // freed number is given to a stranger in a private pid namespace; where a host
 // has neither the test says so and is skipped. -soak repeats the races ten
-// times as often.
+// times as often. -tags forkcopy tests the fork of the other processors.
 package process
