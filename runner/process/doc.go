@@ -37,9 +37,9 @@
 // The runner starts itself once more as the guardian, a process in a session of
 // its own that is the parent of the harness. It is a subreaper: whatever a
 // descendant does, once its parent has died it is the guardian's child. So "no
-// child is left" (ECHILD) is the exact end of a sweep. The guardian is
-// undumpable and, from its main on, shrugs off the signals that a program can
-// withstand. Besides /dev/null it has the control stream and the cgroup's two
+// child is left" (ECHILD) is the exact end of a sweep. From its main on the
+// guardian is undumpable, and shrugs off the signals that a program can
+// withstand; before that it knows nothing that is secret. Besides /dev/null it has the control stream and the cgroup's two
 // descriptors, and when the stream ends it kills everything at once and exits.
 // So the runner may die at any moment: a harness without a watcher never exists,
 // because its parent is the watcher.

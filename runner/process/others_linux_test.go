@@ -305,7 +305,11 @@ func TestEnvironmentIsHidden(t *testing.T) {
 		cmd.Dir = "/"
 	}
 	h := launchHelper(t, cmd)
-	h.expect(t, "started")
+	guard, err := strconv.Atoi(h.expect(t, "started")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitGuardian(t, guard)
 	h.say("tell " + strconv.Itoa(cmd.Process.Pid))
 	for _, who := range []string{"runner", "guardian"} {
 		if out := h.expect(t, "out"); len(out) != 1 || out[0] != "hidden" {
