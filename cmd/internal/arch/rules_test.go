@@ -33,9 +33,11 @@ var rooms = map[string]room{
 	"protocol/jsonl":   {},
 	"protocol/journal": {own: []string{"protocol/jsonl"}},
 	"protocol/schema":  {},
+	// Below the runner and the controller, which mask by the same rule.
+	"protocol/secret": {},
 
 	"runner": {own: []string{
-		"protocol", "protocol/jsonl", "protocol/journal", "runner/lifecycle", "runner/logtail", "runner/process",
+		"protocol", "protocol/jsonl", "protocol/journal", "protocol/secret", "runner/lifecycle", "runner/logtail", "runner/process",
 	}},
 	"runner/lifecycle": {own: []string{"protocol"}},
 	"runner/process":   {third: []string{xsys}},
@@ -59,7 +61,7 @@ var rooms = map[string]room{
 		own: []string{"controller", "protocol", "protocol/jsonl", "protocol/schema"},
 	},
 	// What the remote doors share.
-	"controller/bridge": {own: []string{"protocol/journal"}, third: []string{websocket}},
+	"controller/bridge": {own: []string{"protocol/journal", "protocol/secret"}, third: []string{websocket}},
 	"controller/worker": {
 		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
@@ -72,7 +74,7 @@ var rooms = map[string]room{
 	"controller/artifact":              {own: []string{"controller/bridge", "controller/s3"}},
 	"controller/s3":                    {own: []string{"controller/bridge"}},
 	"controller/metrics":               {own: []string{"controller/bridge"}},
-	"controller/identity":              {own: []string{"controller/bridge"}},
+	"controller/identity":              {own: []string{"controller/bridge", "protocol/secret"}},
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
@@ -99,7 +101,7 @@ var rooms = map[string]room{
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
 	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
-	"cmd/internal/runnercmd":        {own: []string{"protocol", "runner", "runner/process"}, third: []string{shellwords}},
+	"cmd/internal/runnercmd":        {own: []string{"protocol", "protocol/secret", "runner", "runner/process"}, third: []string{shellwords}},
 	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/conform": {
 		own: []string{"cmd/internal/fakemodel", "controller", "harness/acp", "protocol"},
