@@ -43,17 +43,18 @@ var rooms = map[string]room{
 	"runner/process":   {third: []string{xsys}},
 	"runner/logtail":   {},
 
-	"harness":      {own: []string{"protocol", "protocol/jsonl"}},
-	"harness/fake": {own: []string{"harness", "protocol", "protocol/jsonl"}, third: []string{jsontext}},
-	"harness/text": {},
+	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
+	"harness/fake":   {own: []string{"harness", "protocol", "protocol/jsonl"}, third: []string{jsontext}},
+	"harness/text":   {},
+	"harness/fields": {own: []string{"harness/text", "protocol"}},
 	// The one place that starts a program for an adapter and ends as it did.
 	"harness/child": {},
 	"harness/command": {
-		own: []string{"harness", "harness/child", "harness/text", "protocol"}, third: []string{jsontext},
+		own: []string{"harness", "harness/child", "harness/fields", "harness/text", "protocol"}, third: []string{jsontext},
 	},
 	"harness/acp": {own: []string{"harness", "harness/acp/translate", "harness/child", "protocol", "protocol/jsonl"}},
 	// Pure: see TestPureCore.
-	"harness/acp/translate": {own: []string{"harness/text", "protocol"}, third: []string{jsontext}},
+	"harness/acp/translate": {own: []string{"harness/fields", "harness/text", "protocol"}, third: []string{jsontext}},
 	"scripts":               {},
 
 	"controller": {own: []string{"protocol", "protocol/jsonl", "protocol/journal"}},
