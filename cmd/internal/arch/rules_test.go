@@ -62,7 +62,7 @@ var rooms = map[string]room{
 		own: []string{"controller", "protocol", "protocol/jsonl", "protocol/schema"},
 	},
 	// What the remote doors share.
-	"controller/bridge": {own: []string{"protocol/journal", "protocol/secret"}, third: []string{websocket}},
+	"controller/bridge": {own: []string{"protocol", "protocol/journal", "protocol/secret"}, third: []string{websocket}},
 	"controller/worker": {
 		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
