@@ -162,6 +162,21 @@ func AppendHarnessCommand(dst []byte, family Family, commandID string, t Command
 	return append(dst, "}\n"...)
 }
 
+// AppendHarnessEvent appends the payload of a harness's event message (spec
+// section 4), which is no line: it goes into [AppendMessage]. TurnID and ItemID
+// are left out where empty.
+func AppendHarnessEvent(dst []byte, t EventType, turnID, itemID string, payload []byte) []byte {
+	dst = appendText(dst, `{"eventType":`, string(t))
+	if turnID != "" {
+		dst = appendText(dst, `,"turnId":`, turnID)
+	}
+	if itemID != "" {
+		dst = appendText(dst, `,"itemId":`, itemID)
+	}
+	dst = append(dst, `,"payload":`...)
+	return append(appendPayload(dst, payload), '}')
+}
+
 // AppendMessage appends the line of a harness of the given family (spec
 // section 4).
 func AppendMessage(dst []byte, family Family, seq int64, t MessageType, payload []byte) []byte {

@@ -338,14 +338,7 @@ func FuzzHarnessMessage(f *testing.F) {
 func payloadOf(m *HarnessMessage) []byte {
 	switch m.Type {
 	case MessageEvent:
-		out := appendText(nil, `{"eventType":`, string(m.Event.EventType))
-		if m.Event.TurnID != "" {
-			out = appendText(out, `,"turnId":`, m.Event.TurnID)
-		}
-		if m.Event.ItemID != "" {
-			out = appendText(out, `,"itemId":`, m.Event.ItemID)
-		}
-		return fmt.Appendf(out, `,"payload":%s}`, m.Event.Payload)
+		return AppendHarnessEvent(nil, m.Event.EventType, m.Event.TurnID, m.Event.ItemID, m.Event.Payload)
 	case MessageLog:
 		return append(appendText(appendText(nil, `{"stream":`, m.Log.Stream), `,"text":`, m.Log.Text), '}')
 	case MessageReady:

@@ -67,6 +67,14 @@ func TestAppendHarnessLines(t *testing.T) {
 	if got := string(AppendMessage(nil, FamilyHarness, 3, MessageLog, nil)); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
+	want = `{"eventType":"item.delta","turnId":"t","itemId":"é","payload":{"a": 1}}`
+	if got := string(AppendHarnessEvent(nil, EventItemDelta, "t", "é", []byte(`{"a": 1}`))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	want = `{"eventType":"session.closed","payload":{}}`
+	if got := string(AppendHarnessEvent(nil, EventSessionClosed, "", "", nil)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // Append adds to what is there and allocates nothing where there is room.

@@ -9,6 +9,7 @@ import (
 
 	"prp/protocol"
 	"prp/protocol/journal"
+	"prp/protocol/secret"
 	"prp/runner/lifecycle"
 	"prp/runner/logtail"
 	"prp/runner/process"
@@ -80,7 +81,7 @@ type loop struct {
 	sup   *process.Supervisor
 	child *process.Child
 	tail  *logtail.Tail
-	mask  *logtail.Masker
+	mask  *secret.Masker
 	log   *journal.Journal
 
 	printer *protocol.EventPrinter
@@ -107,7 +108,7 @@ func newLoop(cfg Config, log *journal.Journal) *loop {
 	l := &loop{
 		cfg:  cfg,
 		tail: logtail.New(cfg.LogMaxLines, cfg.LogMaxBytes),
-		mask: logtail.NewMasker(cfg.Secrets),
+		mask: secret.NewMasker(cfg.Secrets),
 		log:  log,
 
 		printer: protocol.NewEventPrinter(cfg.RunID, cfg.SessionID, cfg.RunnerID),

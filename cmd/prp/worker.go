@@ -21,6 +21,7 @@ import (
 	"prp/controller"
 	"prp/controller/bridge"
 	"prp/controller/worker"
+	"prp/protocol/secret"
 	"prp/runner/process"
 )
 
@@ -290,7 +291,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (o *workerOptions) readEnvFiles() error {
 	for _, path := range o.envFile {
-		text, err := bridge.ReadPrivate(path, maxWorkerFile)
+		text, err := secret.ReadFile(path, maxWorkerFile)
 		if err != nil {
 			return misuse("--env-file: %s", err)
 		}

@@ -11,6 +11,7 @@
 //   - [Store] remembers commands by id and content digest with their result
 //     (rules 3 and 4).
 //   - [WithStall] ends a transfer that moves nothing (rule 2).
+//   - [OpenFrame] reads a frame strictly, and digests it (rule 3).
 //   - [Masker] hides secret values in text, also in a stream (rule 7).
 //
 // # Duties of the caller

@@ -6,12 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"runtime"
+
+	"prp/protocol/secret"
 )
 
 // maxSecretFile bounds a file with a token, in bytes.
@@ -104,36 +104,10 @@ func NewClient(c *tls.Config) *http.Client {
 	}
 }
 
-// ReadPrivate reads a file of at most most bytes that only its owner may be able
-// to read. The check is made on the open file.
-func ReadPrivate(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// On Windows the mode says nothing about who can read.
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s: expected a file that only its owner can read (chmod 600), got mode %04o", path, mode)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s: expected at most %d bytes", path, most)
-	}
-	return text, nil
-}
-
-// ReadSecret reads a token from a file as [ReadPrivate] does, without blanks
+// ReadSecret reads a token from a file as [secret.ReadFile] does, without blanks
 // and newlines at its ends.
 func ReadSecret(path string) (string, error) {
-	text, err := ReadPrivate(path, maxSecretFile)
+	text, err := secret.ReadFile(path, maxSecretFile)
 	if err != nil {
 		return "", err
 	}

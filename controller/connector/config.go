@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	"unicode/utf8"
 
 	"prp/controller/artifact"
 	"prp/controller/bridge"
@@ -137,11 +136,8 @@ const (
 )
 
 func (c *Config) fill() error {
-	if n := utf8.RuneCountInString(c.ID); n == 0 || n > maxID {
-		return fmt.Errorf("connector: id: expected 1 to %d characters, got %d", maxID, n)
-	}
-	if c.Dir == "" {
-		return errors.New("connector: expected a folder for the state, got none")
+	if err := bridge.CheckDoor(c.ID, maxID, c.Dir); err != nil {
+		return fmt.Errorf("connector: %w", err)
 	}
 	if len(c.Runner) == 0 {
 		return errors.New("connector: expected the command line of a runner, got none")

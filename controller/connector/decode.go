@@ -3,10 +3,8 @@ package connector
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"unicode/utf8"
 
-	"prp/protocol"
+	"prp/controller/bridge"
 )
 
 // inbound is a frame of the server. Exactly what belongs to its type is set.
@@ -40,17 +38,14 @@ type serverAnswer struct {
 	SizeBytes       int64  `json:"size_bytes"`
 }
 
-type members = map[string]json.RawMessage
+type members = bridge.Members
 
 // decodeFrame reads a frame of the server. It never fails: a frame that cannot
 // be read is one whose bad is set.
 func decodeFrame(frame []byte) inbound {
-	var m members
-	if err := protocol.CheckJSON(frame); err != nil {
+	m, err := bridge.OpenFrame(frame)
+	if err != nil {
 		return inbound{bad: fault(CodeInvalid, "expected a JSON object: %s", err)}
-	}
-	if json.Unmarshal(frame, &m) != nil || m == nil {
-		return inbound{bad: fault(CodeInvalid, "expected a JSON object")}
 	}
 	var in inbound
 	for _, member := range []struct {
@@ -131,16 +126,9 @@ func (in *inbound) into(frame []byte, v any) {
 // text reads a member that is a string of at most so many characters; empty
 // where it is absent.
 func text(m members, name string, most int) (string, *Error) {
-	raw, ok := m[name]
-	if !ok {
-		return "", nil
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil || string(raw) == "null" {
-		return "", badField(name, "expected a string")
-	}
-	if n := utf8.RuneCountInString(s); n > most {
-		return "", badField(name, "expected at most %d characters, got %d", most, n)
+	s, err := m.Text(name, most)
+	if err != nil {
+		return "", badField(name, "%s", err)
 	}
 	return s, nil
 }
@@ -220,13 +208,5 @@ func digestOf(m members) string {
 			content[name] = value
 		}
 	}
-	whole, err := json.Marshal(content)
-	if err != nil {
-		return "" // cannot be: every part was checked
-	}
-	d, err := protocol.DigestOf(whole)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", d[:])
+	return content.Digest()
 }

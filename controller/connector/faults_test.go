@@ -343,7 +343,8 @@ func TestNewestWins(t *testing.T) {
 	w := settle(t, devserver.ConnectorConfig{})
 	w.cfg.Link.Backoff.Steps = []time.Duration{24 * time.Hour} // it stays away
 	w.start()
-	w.until("the first", w.server.Registered)
+	// What it says after its registration would be lost with it.
+	w.until("the first", func() bool { return w.count("capabilities", "") == 1 })
 	cfg := w.cfg
 	cfg.Dir, cfg.Agents = t.TempDir(), slices.Clone(w.cfg.Agents)
 	cfg.Agents[0].AgentID = "newer"

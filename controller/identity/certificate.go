@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"prp/controller/bridge"
+	"prp/protocol/secret"
 )
 
 // maxPEM bounds a file with a certificate chain or a key, in bytes.
@@ -107,7 +107,7 @@ func (c *Certificate) read() (*tls.Certificate, error) {
 	var key []byte
 	err := regular(c.cfg.KeyFile)
 	if err == nil {
-		key, err = bridge.ReadPrivate(c.cfg.KeyFile, maxPEM)
+		key, err = secret.ReadFile(c.cfg.KeyFile, maxPEM)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key of the client certificate: %w", err)

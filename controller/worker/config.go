@@ -1,12 +1,10 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
-	"unicode/utf8"
 
 	"prp/controller/bridge"
 )
@@ -70,11 +68,8 @@ const (
 )
 
 func (c *Config) fill() error {
-	if n := utf8.RuneCountInString(c.ID); n == 0 || n > maxID {
-		return fmt.Errorf("worker: id: expected 1 to %d characters, got %d", maxID, n)
-	}
-	if c.Dir == "" {
-		return errors.New("worker: expected a folder for the state, got none")
+	if err := bridge.CheckDoor(c.ID, maxID, c.Dir); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	if c.HelloWait <= 0 {
 		c.HelloWait = helloWait

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"prp/protocol"
+	"prp/controller/bridge"
 )
 
 // ProtocolVersion is what hello says.
@@ -198,14 +198,11 @@ var errIgnored = errors.New("expected a command, an event or an acknowledgement"
 
 // decodeFrame reads a frame of the server.
 func decodeFrame(frame []byte) (inbound, error) {
-	var m map[string]json.RawMessage
-	if err := protocol.CheckJSON(frame); err != nil {
+	m, err := bridge.OpenFrame(frame)
+	if err != nil {
 		if id := strayID(frame); id != "" {
 			return inbound{command: &Command{CommandID: id}, bad: badField("frame", "%s", err)}, nil
 		}
-		return inbound{}, errIgnored
-	}
-	if json.Unmarshal(frame, &m) != nil || m == nil {
 		return inbound{}, errIgnored
 	}
 	var in inbound
@@ -233,7 +230,7 @@ func decodeFrame(frame []byte) (inbound, error) {
 // for it, such as a name that is given twice: its sender waits for an answer.
 // Empty where there is none, or which it is could be argued about.
 func strayID(frame []byte) string {
-	var m map[string]json.RawMessage
+	var m bridge.Members
 	if json.Unmarshal(frame, &m) != nil || m == nil {
 		return ""
 	}
@@ -263,17 +260,10 @@ func strayID(frame []byte) string {
 
 // text reads a member that is a string of at most so many characters; empty
 // where it is absent.
-func text(m map[string]json.RawMessage, name string, most int) (string, *Error) {
-	raw, ok := m[name]
-	if !ok {
-		return "", nil
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil || string(raw) == "null" {
-		return "", badField(name, "expected a string")
-	}
-	if n := utf8.RuneCountInString(s); n > most {
-		return "", badField(name, "expected at most %d characters, got %d", most, n)
+func text(m bridge.Members, name string, most int) (string, *Error) {
+	s, err := m.Text(name, most)
+	if err != nil {
+		return "", badField(name, "%s", err)
 	}
 	return s, nil
 }
@@ -285,7 +275,7 @@ const (
 )
 
 // decodeCommand reads a frame with the member tool.
-func decodeCommand(m map[string]json.RawMessage) (inbound, error) {
+func decodeCommand(m bridge.Members) (inbound, error) {
 	c := &Command{Timeout: defaultTimeout, Args: m["args"]}
 	id, bad := text(m, "command_id", maxID)
 	if bad != nil || id == "" {
@@ -349,19 +339,7 @@ func decodeTimeout(raw json.RawMessage, c *Command) *Error {
 
 // digests makes the two digests, over canonical JSON: space and the order of
 // members do not count.
-func (c *Command) digests(m map[string]json.RawMessage) {
-	c.digest = digestOf(m)
-	c.content = digestOf(map[string]json.RawMessage{"tool": m["tool"], "args": c.Args})
-}
-
-func digestOf(m map[string]json.RawMessage) string {
-	whole, err := json.Marshal(m)
-	if err != nil {
-		return "" // cannot be: every part was checked
-	}
-	d, err := protocol.DigestOf(whole)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", d[:])
+func (c *Command) digests(m bridge.Members) {
+	c.digest = m.Digest()
+	c.content = bridge.Members{"tool": m["tool"], "args": c.Args}.Digest()
 }

@@ -11,6 +11,7 @@ import (
 
 	"prp/harness"
 	"prp/harness/child"
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -109,7 +110,7 @@ func (a *adapter) run() child.Exit {
 				return a.ended()
 			case c.Type == protocol.SessionOpen:
 				a.event(protocol.EventSessionStarted, "", nil)
-				a.event(protocol.EventPhaseChanged, "", newFields().text("phase", protocol.PhaseExecuting))
+				a.event(protocol.EventPhaseChanged, "", fields.New().Text("phase", protocol.PhaseExecuting))
 			case c.Type == protocol.TurnStart:
 				return a.play(c)
 			case c.Type == protocol.SessionClose, c.Type == protocol.RunCancel:
@@ -148,7 +149,7 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 		if e := (*child.StartError)(nil); errors.As(err, &e) {
 			status = e.Status
 		}
-		a.event(protocol.EventItemFailed, itemID, newFields().text("kind", itemKind))
+		a.event(protocol.EventItemFailed, itemID, fields.New().Text("kind", itemKind))
 		return a.refuse("command_not_started", err, child.Exit{Status: status})
 	}
 	a.feed(t.stdin)
@@ -167,10 +168,10 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 
 // item describes the program, which is known by its pid and its start together:
 // the number alone is given to others later.
-func (a *adapter) item(started bool) *fields {
-	f := newFields().text("kind", itemKind).text("title", a.turn.title()).text("command", a.turn.line())
+func (a *adapter) item(started bool) *fields.Fields {
+	f := fields.New().Text("kind", itemKind).Text("title", a.turn.title()).Text("command", a.turn.line())
 	if started {
-		f.number("pid", int64(a.program.PID())).text("startedAt", time.Now().UTC().Format(protocol.TimeLayout))
+		f.Number("pid", int64(a.program.PID())).Text("startedAt", time.Now().UTC().Format(protocol.TimeLayout))
 	}
 	return f
 }
@@ -268,9 +269,9 @@ func (a *adapter) deltas(p *pump, decode func([]byte) (string, int), chunk []byt
 	s, replaced := decode(chunk)
 	p.replaced += int64(replaced)
 	for piece := range text.Pieces(s) {
-		f := newFields().text("kind", itemKind).text("stream", p.name).text("delta", piece)
+		f := fields.New().Text("kind", itemKind).Text("stream", p.name).Text("delta", piece)
 		if replaced > 0 {
-			f.number("replacedBytes", int64(replaced))
+			f.Number("replacedBytes", int64(replaced))
 			replaced = 0 // counted once, in the first piece of the chunk
 		}
 		if !a.event(protocol.EventItemDelta, itemID, f) {

@@ -3,9 +3,9 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"prp/harness/child"
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -19,50 +19,21 @@ const itemKind = "command"
 // provenance says who claims a result: the adapter, not the program.
 const provenance = "adapter:command"
 
-// fields builds a JSON object, member by member. Empty texts are left out.
-type fields struct{ buf []byte }
-
-func newFields() *fields { return &fields{} }
-
-func (f *fields) name(name string) {
-	if len(f.buf) > 0 {
-		f.buf = append(f.buf, ',')
-	}
-	f.buf = append(protocol.AppendString(f.buf, name), ':')
-}
-
-func (f *fields) text(name, value string) *fields {
-	if value != "" {
-		f.name(name)
-		f.buf = protocol.AppendString(f.buf, value)
-	}
-	return f
-}
-
-func (f *fields) number(name string, value int64) *fields {
-	f.name(name)
-	f.buf = strconv.AppendInt(f.buf, value, 10)
-	return f
-}
-
 // event sends an event of the turn; false where the runner is gone.
-func (a *adapter) event(t protocol.EventType, item string, payload *fields) bool {
-	b := append([]byte(`{"eventType":`), protocol.AppendString(nil, string(t))...)
-	if a.turn.id != "" && t != protocol.EventSessionClosed {
-		b = protocol.AppendString(append(b, `,"turnId":`...), a.turn.id)
+func (a *adapter) event(t protocol.EventType, item string, payload *fields.Fields) bool {
+	turn := a.turn.id
+	if t == protocol.EventSessionClosed {
+		turn = ""
 	}
-	if item != "" {
-		b = protocol.AppendString(append(b, `,"itemId":`...), item)
-	}
-	b = append(b, `,"payload":{`...)
+	var object []byte // nothing stands for {}
 	if payload != nil {
-		b = append(b, payload.buf...)
+		object = payload.Object()
 	}
-	return a.conn.Send(protocol.MessageEvent, append(b, "}}"...)) == nil
+	return a.conn.Send(protocol.MessageEvent, protocol.AppendHarnessEvent(nil, t, turn, item, object)) == nil
 }
 
 func (a *adapter) diagnose(code, message string) {
-	a.event(protocol.EventHarnessDiag, "", newFields().text("code", code).text("message", message))
+	a.event(protocol.EventHarnessDiag, "", fields.New().Text("code", code).Text("message", message))
 }
 
 // refuse ends a turn whose program did not run.
@@ -71,7 +42,7 @@ func (a *adapter) refuse(code string, err error, exit child.Exit) child.Exit {
 	message, _ := text.Head(err.Error(), maxLine)
 	a.diagnose(code, message)
 	a.result(protocol.DispositionYielded, "Nothing was run: "+message, exit)
-	a.event(protocol.EventTurnFailed, "", newFields().text("code", code).text("message", message))
+	a.event(protocol.EventTurnFailed, "", fields.New().Text("code", code).Text("message", message))
 	a.event(protocol.EventSessionClosed, "", nil)
 	return exit
 }
@@ -81,11 +52,11 @@ func (a *adapter) report(exit child.Exit) child.Exit {
 	if a.why == byTimeout && exit.Success() {
 		exit.Status = StatusTimedOut
 	}
-	end := newFields().text("kind", itemKind)
+	end := fields.New().Text("kind", itemKind)
 	outcome(end, exit)
-	end.number("stdoutBytes", a.streams[0].bytes).number("stderrBytes", a.streams[1].bytes)
+	end.Number("stdoutBytes", a.streams[0].bytes).Number("stderrBytes", a.streams[1].bytes)
 	if n := a.streams[0].replaced + a.streams[1].replaced; n > 0 {
-		end.number("replacedBytes", n)
+		end.Number("replacedBytes", n)
 	}
 	done := exit.Success() && a.why == byItself
 	item, disposition := protocol.EventItemFailed, protocol.DispositionYielded
@@ -99,35 +70,35 @@ func (a *adapter) report(exit child.Exit) child.Exit {
 	return exit
 }
 
-func outcome(f *fields, exit child.Exit) {
+func outcome(f *fields.Fields, exit child.Exit) {
 	if exit.Signal != 0 {
-		f.number("signal", int64(exit.Signal))
+		f.Number("signal", int64(exit.Signal))
 	} else {
-		f.number("exitCode", int64(exit.Status))
+		f.Number("exitCode", int64(exit.Status))
 	}
 }
 
 // turnEnd is the event that ends the turn.
-func (a *adapter) turnEnd(exit child.Exit) (protocol.EventType, string, *fields) {
-	f := newFields()
+func (a *adapter) turnEnd(exit child.Exit) (protocol.EventType, string, *fields.Fields) {
+	f := fields.New()
 	outcome(f, exit)
 	switch {
 	case a.why == byInterrupt:
-		return protocol.EventTurnInterrupted, "", f.text("reason", a.reason)
+		return protocol.EventTurnInterrupted, "", f.Text("reason", a.reason)
 	case a.why == byCancel:
-		return protocol.EventTurnCancelled, "", f.text("reason", a.reason)
+		return protocol.EventTurnCancelled, "", f.Text("reason", a.reason)
 	case a.why == byTimeout:
-		return protocol.EventTurnFailed, "", f.text("code", "timed_out").
-			text("message", fmt.Sprintf("the command did not end within %s", a.turn.timeout))
+		return protocol.EventTurnFailed, "", f.Text("code", "timed_out").
+			Text("message", fmt.Sprintf("the command did not end within %s", a.turn.timeout))
 	case exit.Success():
 		return protocol.EventTurnCompleted, "", f
 	}
-	return protocol.EventTurnFailed, "", f.text("code", "command_failed")
+	return protocol.EventTurnFailed, "", f.Text("code", "command_failed")
 }
 
 // result sends the semantic result: what the adapter can claim from an exit.
 func (a *adapter) result(disposition protocol.Disposition, summary string, exit child.Exit) {
-	f := newFields().text("kind", "process_exit").text("provenance", provenance)
+	f := fields.New().Text("kind", "process_exit").Text("provenance", provenance)
 	outcome(f, exit)
 	none := []json.RawMessage{}
 	r := protocol.Result{
@@ -139,7 +110,7 @@ func (a *adapter) result(disposition protocol.Disposition, summary string, exit 
 			ObjectiveSatisfied: disposition == protocol.DispositionDone,
 			Criteria:           none, RemainingWork: none,
 		},
-		Evidence:     []json.RawMessage{json.RawMessage("{" + string(f.buf) + "}")},
+		Evidence:     []json.RawMessage{f.Object()},
 		Verification: none, AttentionRequests: none, Artifacts: none,
 	}
 	if disposition == protocol.DispositionYielded {

@@ -209,17 +209,8 @@ func (d *driver) awaitWhere(fits func(protocol.HarnessCommand) bool) (protocol.H
 // event sends an event message. Empty ids are left out; the payload is spliced
 // in as it is.
 func (d *driver) event(t protocol.EventType, turnID, itemID string, payload []byte) error {
-	b := append(d.scratch[:0], `{"eventType":`...)
-	b = protocol.AppendString(b, string(t))
-	if turnID != "" {
-		b = protocol.AppendString(append(b, `,"turnId":`...), turnID)
-	}
-	if itemID != "" {
-		b = protocol.AppendString(append(b, `,"itemId":`...), itemID)
-	}
-	b = append(append(append(b, `,"payload":`...), payload...), '}')
-	d.scratch = b
-	return d.conn.Send(protocol.MessageEvent, b)
+	d.scratch = protocol.AppendHarnessEvent(d.scratch[:0], t, turnID, itemID, payload)
+	return d.conn.Send(protocol.MessageEvent, d.scratch)
 }
 
 // turnOf is the turn that an event belongs to where the script names none.

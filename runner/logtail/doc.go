@@ -1,6 +1,5 @@
 // Package logtail keeps the end of what a harness logs: the last lines and the
-// last bytes of them, as harness.exited shows them (spec section 4), and hides
-// secrets in it.
+// last bytes of them, as harness.exited shows them (spec section 4).
 //
 // # Rules
 //
@@ -19,6 +18,5 @@
 //
 // # Duties of the caller
 //
-// A [Tail] is used by one goroutine at a time. A [Masker] is unchanging and safe
-// for concurrent use.
+// A [Tail] is used by one goroutine at a time.
 package logtail

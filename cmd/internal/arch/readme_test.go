@@ -131,7 +131,8 @@ func TestReadmePrograms(t *testing.T) {
 		t.Fatalf("the pipe example begins with %q, want the build", build)
 	}
 	dir := programs(t)
-	// A bound for a hang, far above what the run takes.
+	// A bound for a hang, far above what the run takes. A build has none: where
+	// it meets an empty cache it takes minutes.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-c", pipe)

@@ -33,9 +33,11 @@ var rooms = map[string]room{
 	"protocol/jsonl":   {},
 	"protocol/journal": {own: []string{"protocol/jsonl"}},
 	"protocol/schema":  {},
+	// Below the runner and the controller, which mask by the same rule.
+	"protocol/secret": {},
 
 	"runner": {own: []string{
-		"protocol", "protocol/jsonl", "protocol/journal", "runner/lifecycle", "runner/logtail", "runner/process",
+		"protocol", "protocol/jsonl", "protocol/journal", "protocol/secret", "runner/lifecycle", "runner/logtail", "runner/process",
 	}},
 	"runner/lifecycle": {own: []string{"protocol"}},
 	"runner/process":   {own: []string{"runner/limits"}, third: []string{xsys}},
@@ -43,17 +45,18 @@ var rooms = map[string]room{
 	"runner/limits": {},
 	"runner/logtail":   {},
 
-	"harness":      {own: []string{"protocol", "protocol/jsonl"}},
-	"harness/fake": {own: []string{"harness", "protocol", "protocol/jsonl"}, third: []string{jsontext}},
-	"harness/text": {},
+	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
+	"harness/fake":   {own: []string{"harness", "protocol", "protocol/jsonl"}, third: []string{jsontext}},
+	"harness/text":   {},
+	"harness/fields": {own: []string{"harness/text", "protocol"}},
 	// The one place that starts a program for an adapter and ends as it did.
 	"harness/child": {},
 	"harness/command": {
-		own: []string{"harness", "harness/child", "harness/text", "protocol"}, third: []string{jsontext},
+		own: []string{"harness", "harness/child", "harness/fields", "harness/text", "protocol"}, third: []string{jsontext},
 	},
 	"harness/acp": {own: []string{"harness", "harness/acp/translate", "harness/child", "protocol", "protocol/jsonl"}},
 	// Pure: see TestPureCore.
-	"harness/acp/translate": {own: []string{"harness/text", "protocol"}, third: []string{jsontext}},
+	"harness/acp/translate": {own: []string{"harness/fields", "harness/text", "protocol"}, third: []string{jsontext}},
 	"scripts":               {},
 
 	"controller": {own: []string{"protocol", "protocol/jsonl", "protocol/journal"}},
@@ -61,7 +64,7 @@ var rooms = map[string]room{
 		own: []string{"controller", "protocol", "protocol/jsonl", "protocol/schema"},
 	},
 	// What the remote doors share.
-	"controller/bridge": {own: []string{"protocol/journal"}, third: []string{websocket}},
+	"controller/bridge": {own: []string{"protocol", "protocol/journal", "protocol/secret"}, third: []string{websocket}},
 	"controller/worker": {
 		own:   []string{"controller", "controller/bridge", "controller/files", "protocol", "protocol/journal"},
 		third: []string{shellwords},
@@ -74,7 +77,7 @@ var rooms = map[string]room{
 	"controller/artifact":              {own: []string{"controller/bridge", "controller/s3"}},
 	"controller/s3":                    {own: []string{"controller/bridge"}},
 	"controller/metrics":               {own: []string{"controller/bridge"}},
-	"controller/identity":              {own: []string{"controller/bridge"}},
+	"controller/identity":              {own: []string{"controller/bridge", "protocol/secret"}},
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
@@ -101,7 +104,7 @@ var rooms = map[string]room{
 	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
 	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
-	"cmd/internal/runnercmd":        {own: []string{"protocol", "runner", "runner/process"}, third: []string{shellwords}},
+	"cmd/internal/runnercmd":        {own: []string{"protocol", "protocol/secret", "runner", "runner/process"}, third: []string{shellwords}},
 	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/conform": {
 		own: []string{"cmd/internal/fakemodel", "controller", "harness/acp", "protocol"},

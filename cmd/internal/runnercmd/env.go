@@ -3,10 +3,9 @@ package runnercmd
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"runtime"
 	"strings"
+
+	"prp/protocol/secret"
 )
 
 // maxEnvFile bounds an --env-file, in bytes: more is no list of variables.
@@ -53,9 +52,12 @@ func (e *env) set(name, value string) {
 // NAME=VALUE, taken as it is, without quotes or escapes; blank lines and lines
 // that begin with # are skipped. An error never shows a value.
 func (e *env) addFile(path string) ([]string, error) {
-	text, err := readPrivate(path)
-	if err != nil {
+	text, err := secret.ReadFile(path, maxEnvFile)
+	switch {
+	case err != nil:
 		return nil, err
+	case bytes.IndexByte(text, 0) >= 0:
+		return nil, fmt.Errorf("%s: expected text, got a NUL byte", path)
 	}
 	var values []string
 	for i, line := range strings.Split(strings.TrimPrefix(string(text), "\ufeff"), "\n") {
@@ -83,33 +85,4 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// readPrivate reads a file that only its owner may be able to read. The check
-// is made on the open file, so that it cannot be exchanged in between.
-func readPrivate(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// On Windows the mode says nothing about who can read.
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s: expected a file that only its owner can read (chmod 600), got mode %04o", path, mode)
-	}
-	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(f, maxEnvFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case n > maxEnvFile:
-		return nil, fmt.Errorf("%s: expected at most %d bytes", path, maxEnvFile)
-	case bytes.IndexByte(b.Bytes(), 0) >= 0:
-		return nil, fmt.Errorf("%s: expected text, got a NUL byte", path)
-	}
-	return b.Bytes(), nil
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"time"
 
+	"prp/harness/fields"
 	"prp/protocol"
 )
 
@@ -69,17 +70,8 @@ type Exit struct {
 
 // event says an event. The turn is that of the conversation, where there is
 // one and the type belongs to a turn.
-func (s *State) event(t protocol.EventType, turn, item string, payload *fields) {
-	b := append([]byte(`{"eventType":`), protocol.AppendString(nil, string(t))...)
-	if turn != "" {
-		b = protocol.AppendString(append(b, `,"turnId":`...), turn)
-	}
-	if item != "" {
-		b = protocol.AppendString(append(b, `,"itemId":`...), item)
-	}
-	b = append(b, `,"payload":`...)
-	b = append(append(b, payload.done()...), '}')
-	s.say(protocol.MessageEvent, b)
+func (s *State) event(t protocol.EventType, turn, item string, payload *fields.Fields) {
+	s.say(protocol.MessageEvent, protocol.AppendHarnessEvent(nil, t, turn, item, payload.Object()))
 }
 
 // say says a message. What comes before ready is held back until then, since
@@ -115,18 +107,15 @@ func (s *State) do(k EffectKind) { s.effects = append(s.effects, Effect{Kind: k}
 // diagnose tells what is odd about the agent. The first of a code and name is
 // an event, the others stand in the log tail only: an agent that is odd a
 // thousand times does not fill the run.
-func (s *State) diagnose(code, name, message string, more *fields) {
-	f := members().text("code", code).short("name", name).short("message", message)
-	if more != nil {
-		f.buf = append(append(f.buf, ','), more.buf...)
-	}
+func (s *State) diagnose(code, name, message string, more *fields.Fields) {
+	f := fields.New().Text("code", code).Short("name", name).Short("message", message).With(more)
 	key := code + " " + name
 	if s.told[key] || len(s.told) >= maxNames {
-		s.say(protocol.MessageDiagnostic, f.done())
+		s.say(protocol.MessageDiagnostic, f.Object())
 		return
 	}
 	s.told[key] = true
 	s.event(protocol.EventHarnessDiag, s.turnID(), "", f)
 }
 
-func size(n int) *fields { return members().number("bytes", int64(n)) }
+func size(n int) *fields.Fields { return fields.New().Number("bytes", int64(n)) }

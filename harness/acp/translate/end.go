@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"prp/harness/fields"
 	"prp/protocol"
 )
 
@@ -21,7 +22,7 @@ func (s *State) end(hurried bool) {
 	switch {
 	case s.phase == phaseOpen && s.agent.close && !s.hurried && !s.failed:
 		s.phase = phaseClosing
-		s.call(callClose, "session/close", members().text("sessionId", s.sessionID).done())
+		s.call(callClose, "session/close", fields.New().Text("sessionId", s.sessionID).Object())
 		s.setTimer(TimerClose, s.cfg.CloseWait)
 	case s.phase == phaseClosing && !s.hurried:
 	case s.phase < phaseEnding:
@@ -39,29 +40,29 @@ func (s *State) sessionEnded() {
 	s.clearTimer(TimerClose)
 	s.endReplay()
 	s.dropQueued(protocol.EventTurnCancelled, "", "the session is ending")
-	s.reportEnd(protocol.EventSessionClosed, members())
+	s.reportEnd(protocol.EventSessionClosed, fields.New())
 	s.phase = phaseEnding
 	s.climb()
 }
 
 // reportEnd says the result and the end of the session, once.
-func (s *State) reportEnd(t protocol.EventType, f *fields) {
+func (s *State) reportEnd(t protocol.EventType, f *fields.Fields) {
 	s.sendResult()
 	if s.closedOut || s.phase < phaseOpening {
 		return
 	}
 	s.closedOut = true
-	s.event(t, "", "", f.short("agentSessionId", s.sessionID).own("agentMetadata", s.metadataFields()))
+	s.event(t, "", "", f.Short("agentSessionId", s.sessionID).Own("agentMetadata", s.metadataFields()))
 }
 
 // sessionFailed ends a run that has no session.
-func (s *State) sessionFailed(f *fields) {
+func (s *State) sessionFailed(f *fields.Fields) {
 	s.failed = true
 	o := outcome{set: true, failed: true, summary: "The agent opened no session."}
 	for _, c := range s.queue {
 		if payload, _ := parse(c.Payload); c.Type == protocol.TurnStart {
 			o.turnID = payload["turnId"].text()
-			s.event(protocol.EventTurnFailed, o.turnID, "", members().text("code", "session_failed"))
+			s.event(protocol.EventTurnFailed, o.turnID, "", fields.New().Text("code", "session_failed"))
 		}
 	}
 	s.queue, s.last = nil, o
@@ -132,13 +133,13 @@ func (s *State) Exited(e Exit) {
 
 // agentLost reports an agent that ended by itself.
 func (s *State) agentLost(e Exit) {
-	how := members().text("code", "agent_exited").text("message", "the agent ended with "+e.String()).own("agentExit", e.json())
+	how := fields.New().Text("code", "agent_exited").Text("message", "the agent ended with "+e.String()).Own("agentExit", e.json())
 	if s.turn != nil {
 		if s.turn.cancelled != cancelNone {
-			s.finishCancelled(members().own("agentExit", e.json()), "")
+			s.finishCancelled(fields.New().Own("agentExit", e.json()), "")
 		} else {
 			s.failed = true
-			s.finishTurn(protocol.EventTurnFailed, members().own("agentExit", e.json()).text("code", "agent_exited"),
+			s.finishTurn(protocol.EventTurnFailed, fields.New().Own("agentExit", e.json()).Text("code", "agent_exited"),
 				outcome{failed: true, summary: fmt.Sprintf("The agent ended with %s in the middle of the turn.", e)})
 		}
 	}
@@ -146,7 +147,7 @@ func (s *State) agentLost(e Exit) {
 	s.failed = s.failed || s.phase == phaseOpening
 	s.endReplay()
 	if s.phase == phaseClosing {
-		s.reportEnd(protocol.EventSessionClosed, members())
+		s.reportEnd(protocol.EventSessionClosed, fields.New())
 		return
 	}
 	s.reportEnd(protocol.EventSessionFailed, how)
@@ -175,9 +176,9 @@ func (e Exit) String() string {
 
 func (e Exit) json() []byte {
 	if e.Signal != 0 {
-		return members().number("signal", int64(e.Signal)).done()
+		return fields.New().Number("signal", int64(e.Signal)).Object()
 	}
-	return members().number("exitCode", int64(e.Status)).done()
+	return fields.New().Number("exitCode", int64(e.Status)).Object()
 }
 
 // OutputEnded is an agent that closed its stdout and stays: nothing can be
@@ -194,12 +195,12 @@ func (s *State) OutputEnded() {
 	s.failed = true
 	if s.turn != nil {
 		s.wantEnd = false // the session fails with the turn
-		s.finishTurn(protocol.EventTurnFailed, members().text("code", "agent_closed_stdout"),
+		s.finishTurn(protocol.EventTurnFailed, fields.New().Text("code", "agent_closed_stdout"),
 			outcome{failed: true, summary: "The agent closed its output in the middle of the turn."})
 	}
 	s.dropQueued(protocol.EventTurnFailed, "", why)
 	s.endReplay()
-	s.reportEnd(protocol.EventSessionFailed, members().text("code", "agent_closed_stdout").text("message", why))
+	s.reportEnd(protocol.EventSessionFailed, fields.New().Text("code", "agent_closed_stdout").Text("message", why))
 	s.phase = phaseEnding
 	s.climb()
 }

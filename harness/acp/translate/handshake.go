@@ -3,6 +3,7 @@ package translate
 import (
 	"strings"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -26,9 +27,9 @@ type opening struct {
 // initialize offers the agent nothing: neither files nor terminals, which it
 // then does itself, inside what the runner contains.
 func (s *State) initialize() {
-	info := members().text("name", "prp-harness").text("title", "prp").text("version", s.cfg.Version).done()
-	s.call(callInitialize, "initialize", members().number("protocolVersion", protocolVersion).
-		own("clientCapabilities", []byte("{}")).own("clientInfo", info).done())
+	info := fields.New().Text("name", "prp-harness").Text("title", "prp").Text("version", s.cfg.Version).Object()
+	s.call(callInitialize, "initialize", fields.New().Number("protocolVersion", protocolVersion).
+		Own("clientCapabilities", []byte("{}")).Own("clientInfo", info).Object())
 }
 
 func (s *State) initialized(result object, fault *rpcError) {
@@ -61,17 +62,17 @@ func (s *State) initialized(result object, fault *rpcError) {
 }
 
 func (s *State) ready(result object) {
-	capabilities := members().truth("interrupt", true).truth("requests", true).
-		truth("load", s.agent.load).truth("resume", s.agent.resume).
-		number("protocolVersion", protocolVersion).
-		raw("agentInfo", result["agentInfo"], maxRaw).
-		raw("agentCapabilities", result["agentCapabilities"], maxRaw)
+	capabilities := fields.New().Truth("interrupt", true).Truth("requests", true).
+		Truth("load", s.agent.load).Truth("resume", s.agent.resume).
+		Number("protocolVersion", protocolVersion).
+		Raw("agentInfo", result["agentInfo"], maxRaw).
+		Raw("agentCapabilities", result["agentCapabilities"], maxRaw)
 	version := s.agent.version
 	if version == "" {
 		version = "unknown"
 	}
-	s.say(protocol.MessageReady, members().short("version", version).text("driverKind", "acp").
-		own("capabilities", capabilities.done()).done())
+	s.say(protocol.MessageReady, fields.New().Short("version", version).Text("driverKind", "acp").
+		Own("capabilities", capabilities.Object()).Object())
 }
 
 // short is the start of a value, for a message.
@@ -104,19 +105,19 @@ func (s *State) openSession(c protocol.HarnessCommand) {
 // askForSession restores without a replay where the agent can, since what is
 // replayed is known already.
 func (s *State) askForSession() {
-	where := members().text("cwd", s.cfg.Cwd).own("mcpServers", []byte("[]"))
+	where := fields.New().Text("cwd", s.cfg.Cwd).Own("mcpServers", []byte("[]"))
 	switch {
 	case s.open.sessionID == "":
-		s.call(callNew, "session/new", where.done())
+		s.call(callNew, "session/new", where.Object())
 	case s.agent.resume:
 		s.sessionID = s.open.sessionID
-		s.call(callResume, "session/resume", where.text("sessionId", s.open.sessionID).done())
+		s.call(callResume, "session/resume", where.Text("sessionId", s.open.sessionID).Object())
 	case s.agent.load:
 		s.sessionID, s.replaying = s.open.sessionID, true
-		s.call(callLoad, "session/load", where.text("sessionId", s.open.sessionID).done())
+		s.call(callLoad, "session/load", where.Text("sessionId", s.open.sessionID).Object())
 	default:
-		s.sessionFailed(members().text("code", "restore_unsupported").
-			text("message", "the agent can neither resume nor load a session"))
+		s.sessionFailed(fields.New().Text("code", "restore_unsupported").
+			Text("message", "the agent can neither resume nor load a session"))
 	}
 }
 
@@ -137,19 +138,19 @@ func (s *State) sessionAnswered(kind callKind, result object, fault *rpcError) {
 	case callNew:
 		t, how = protocol.EventSessionStarted, ""
 		if s.sessionID = result["sessionId"].text(); s.sessionID == "" {
-			s.sessionFailed(members().text("code", "session_refused").text("message", "the agent named no session"))
+			s.sessionFailed(fields.New().Text("code", "session_refused").Text("message", "the agent named no session"))
 			return
 		}
 	case callLoad:
 		how = "load"
 	}
 	s.phase = phaseOpen
-	f := members().short("agentSessionId", s.sessionID).text("restoredBy", how).short("agent", s.agent.name)
+	f := fields.New().Short("agentSessionId", s.sessionID).Text("restoredBy", how).Short("agent", s.agent.name)
 	if s.cfg.PID > 0 {
-		f.number("agentPid", int64(s.cfg.PID))
+		f.Number("agentPid", int64(s.cfg.PID))
 	}
 	s.event(t, "", "", f)
-	s.event(protocol.EventPhaseChanged, "", "", members().text("phase", protocol.PhaseExecuting))
+	s.event(protocol.EventPhaseChanged, "", "", fields.New().Text("phase", protocol.PhaseExecuting))
 	for _, name := range []string{"modes", "models", "configOptions"} {
 		if v := result[name]; !v.isNull() {
 			s.keep(name, v)
@@ -163,10 +164,10 @@ func (s *State) sessionAnswered(kind callKind, result object, fault *rpcError) {
 func (s *State) authenticate(fault *rpcError) {
 	s.open.authenticated = true
 	if s.cfg.AuthMethod == "" {
-		s.sessionFailed(fault.fields("agent_auth_required").short("methods", strings.Join(s.agent.methods, " ")))
+		s.sessionFailed(fault.fields("agent_auth_required").Short("methods", strings.Join(s.agent.methods, " ")))
 		return
 	}
-	s.call(callAuthenticate, "authenticate", members().text("methodId", s.cfg.AuthMethod).done())
+	s.call(callAuthenticate, "authenticate", fields.New().Text("methodId", s.cfg.AuthMethod).Object())
 }
 
 func (s *State) authenticated(fault *rpcError) {

@@ -3,6 +3,7 @@ package translate
 import (
 	"strconv"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -38,10 +39,10 @@ func (s *State) newItem(kind string) string {
 }
 
 // item begins the payload of an event of an item.
-func (s *State) item(kind string) *fields {
-	f := members().text("kind", kind)
+func (s *State) item(kind string) *fields.Fields {
+	f := fields.New().Text("kind", kind)
 	if s.replaying {
-		f.truth("replay", true)
+		f.Truth("replay", true)
 	}
 	return f
 }
@@ -69,7 +70,7 @@ func (s *State) chunk(kind string, u object) {
 		}
 	}
 	if !isText {
-		s.event(protocol.EventItemDelta, s.turnID(), open.id, s.item(kind).own("content", attachment(content)))
+		s.event(protocol.EventItemDelta, s.turnID(), open.id, s.item(kind).Own("content", attachment(content)))
 		return
 	}
 	if kind == kindMessage && s.turn != nil {
@@ -88,7 +89,7 @@ func (s *State) chunk(kind string, u object) {
 // deltas passes a text on in pieces.
 func (s *State) deltas(id, kind, delta string) {
 	for piece := range text.Pieces(delta) {
-		s.event(protocol.EventItemDelta, s.turnID(), id, s.item(kind).text("delta", piece))
+		s.event(protocol.EventItemDelta, s.turnID(), id, s.item(kind).Text("delta", piece))
 	}
 }
 
@@ -98,12 +99,12 @@ func attachment(content object) []byte {
 	if uri == "" {
 		uri = content["resource"].object()["uri"].text()
 	}
-	f := members().short("type", content["type"].text()).short("mimeType", content["mimeType"].text()).
-		short("uri", uri).short("name", content["name"].text())
+	f := fields.New().Short("type", content["type"].text()).Short("mimeType", content["mimeType"].text()).
+		Short("uri", uri).Short("name", content["name"].text())
 	if left := len(content["data"]) + len(content["resource"]); left > 0 {
-		f.number("truncatedBytes", int64(left))
+		f.Number("truncatedBytes", int64(left))
 	}
-	return f.done()
+	return f.Object()
 }
 
 func (s *State) closeText() {
@@ -112,7 +113,7 @@ func (s *State) closeText() {
 		return
 	}
 	s.book.text = nil
-	s.event(protocol.EventItemCompleted, s.turnID(), open.id, s.item(open.kind).number("textBytes", open.bytes))
+	s.event(protocol.EventItemCompleted, s.turnID(), open.id, s.item(open.kind).Number("textBytes", open.bytes))
 }
 
 // planned is a plan, which replaces the one before.
@@ -122,7 +123,7 @@ func (s *State) planned(u object) {
 	if s.book.plan == "" {
 		s.book.plan, t = s.newItem(kindPlan), protocol.EventItemStarted
 	}
-	s.event(t, s.turnID(), s.book.plan, s.item(kindPlan).text("title", "Plan").raw("entries", u["entries"], 2*maxRaw))
+	s.event(t, s.turnID(), s.book.plan, s.item(kindPlan).Text("title", "Plan").Raw("entries", u["entries"], 2*maxRaw))
 }
 
 // closeItems ends what is open: a tool call that never said how it ended has
@@ -131,7 +132,7 @@ func (s *State) closeItems(why string) {
 	s.closeText()
 	for _, id := range s.book.order {
 		if t := s.book.tools[id]; !t.ended {
-			s.endTool(t, protocol.EventItemFailed, members().text("reason", why))
+			s.endTool(t, protocol.EventItemFailed, fields.New().Text("reason", why))
 		}
 	}
 	if s.book.plan != "" {

@@ -5,9 +5,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"prp/harness/text"
-	"prp/protocol"
 )
 
 // value is a JSON value of the agent as it was written, nil where it is absent.
@@ -102,76 +99,6 @@ func (v value) list() []value {
 func (v value) integer() (int64, bool) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	return n, err == nil
-}
-
-// fields builds an object, member by member.
-type fields struct{ buf []byte }
-
-func members() *fields { return &fields{} }
-
-func (f *fields) name(name string) {
-	if len(f.buf) > 0 {
-		f.buf = append(f.buf, ',')
-	}
-	f.buf = append(protocol.AppendString(f.buf, name), ':')
-}
-
-// text adds a string as it is; an empty one is left out.
-func (f *fields) text(name, s string) *fields {
-	if s != "" {
-		f.name(name)
-		f.buf = protocol.AppendString(f.buf, s)
-	}
-	return f
-}
-
-// short adds a string of the agent, cut to [maxShort]; an empty one is left
-// out.
-func (f *fields) short(name, s string) *fields {
-	head, cut := text.Head(s, maxShort)
-	f.text(name, head)
-	if cut > 0 {
-		f.number(name+"TruncatedBytes", int64(cut))
-	}
-	return f
-}
-
-func (f *fields) number(name string, n int64) *fields {
-	f.name(name)
-	f.buf = strconv.AppendInt(f.buf, n, 10)
-	return f
-}
-
-func (f *fields) truth(name string, b bool) *fields {
-	f.name(name)
-	f.buf = strconv.AppendBool(f.buf, b)
-	return f
-}
-
-// own adds a value that this package made.
-func (f *fields) own(name string, raw []byte) *fields {
-	f.name(name)
-	f.buf = append(f.buf, raw...)
-	return f
-}
-
-// raw adds a value of the agent with its own bytes, where it is strict and
-// small enough; else its size and its start stand in its place.
-func (f *fields) raw(name string, v value, limit int) *fields {
-	if v.isNull() {
-		return f
-	}
-	if len(v) <= limit && protocol.CheckJSON(v) == nil {
-		return f.own(name, v)
-	}
-	s, _ := text.Valid(v)
-	head, cut := text.Head(s, min(limit, maxShort))
-	return f.own(name, members().text("head", head).number("truncatedBytes", int64(cut)).done())
-}
-
-// done is the object.
-func (f *fields) done() []byte {
-	return append(append([]byte{'{'}, f.buf...), '}')
 }
 
 // fitting is the start of a list that fits into maxList.

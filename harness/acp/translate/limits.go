@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -9,7 +10,7 @@ import (
 // so that it stays under protocol.DefaultHarnessLine.
 const (
 	// maxShort bounds titles, names and messages.
-	maxShort = 1 << 10
+	maxShort = fields.MaxShort
 	// maxRaw bounds a value of the agent that is passed on as it is, such as
 	// the input of a tool.
 	maxRaw = text.MaxPiece

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -26,8 +27,8 @@ func outcomeSelected(o option) []byte {
 	if o.id == "" {
 		return outcomeCancelled
 	}
-	selected := members().text("outcome", "selected").text("optionId", o.id).done()
-	return members().own("outcome", selected).done()
+	selected := fields.New().Text("outcome", "selected").Text("optionId", o.id).Object()
+	return fields.New().Own("outcome", selected).Object()
 }
 
 // permissionAsked takes session/request_permission. It can come before its
@@ -51,9 +52,9 @@ func (s *State) permissionAsked(id value, params object) {
 	}
 	if !ask {
 		s.reply(id, outcomeSelected(choice))
-		s.event("interaction.permission_decided", s.turn.id, "", members().text("policy", s.cfg.Policy.String()).
-			text("decision", decision(choice)).short("optionId", choice.id).short("optionKind", choice.kind).
-			short("title", title).short("toolKind", kind).short("toolCallId", call["toolCallId"].text()))
+		s.event("interaction.permission_decided", s.turn.id, "", fields.New().Text("policy", s.cfg.Policy.String()).
+			Text("decision", decision(choice)).Short("optionId", choice.id).Short("optionKind", choice.kind).
+			Short("title", title).Short("toolKind", kind).Short("toolCallId", call["toolCallId"].text()))
 		return
 	}
 	if title == "" {
@@ -93,7 +94,7 @@ func choices(options []option) []byte {
 	for _, o := range options {
 		label, _ := text.Head(o.name, maxKey)
 		kind, _ := text.Head(o.kind, maxKey)
-		list = append(list, members().text("key", o.id).text("label", label).text("kind", kind).done())
+		list = append(list, fields.New().Text("key", o.id).Text("label", label).Text("kind", kind).Object())
 	}
 	return array(fitting(list))
 }
@@ -103,13 +104,13 @@ func (s *State) ask(r *request, t protocol.RequestType, prompt string, choices [
 	s.asked++
 	r.id = string(t) + "_" + strconv.Itoa(s.asked)
 	s.requests = append(s.requests, r)
-	f := members().text("schema", protocol.SchemaRequest).text("requestKind", protocol.RequestKindRuntime).
-		text("requestId", r.id).text("type", string(t)).text("status", protocol.RequestStatusPending).short("prompt", prompt)
+	f := fields.New().Text("schema", protocol.SchemaRequest).Text("requestKind", protocol.RequestKindRuntime).
+		Text("requestId", r.id).Text("type", string(t)).Text("status", protocol.RequestStatusPending).Short("prompt", prompt)
 	if choices != nil {
-		f.own("choices", choices)
+		f.Own("choices", choices)
 	}
 	s.clearTimer(TimerIdle) // it is not the agent that is silent
-	s.say(protocol.MessageRequest, members().own("request", f.done()).done())
+	s.say(protocol.MessageRequest, fields.New().Own("request", f.Object()).Object())
 }
 
 // inputAsked takes elicitation/create: a form with a text in it becomes a
@@ -157,18 +158,18 @@ func (s *State) resolve(c protocol.HarnessCommand) {
 	id := payload["requestId"].text()
 	r := s.takeRequest(func(r *request) bool { return r.id == id })
 	if r == nil {
-		s.diagnose("answer_too_late", "", "an answer came to a request that is closed", members().short("requestId", id))
+		s.diagnose("answer_too_late", "", "an answer came to a request that is closed", fields.New().Short("requestId", id))
 		return
 	}
 	response := payload["response"]
-	f := members().text("requestId", r.id).raw("response", response, maxRaw)
+	f := fields.New().Text("requestId", r.id).Raw("response", response, maxRaw)
 	if r.input {
-		content := members().text(r.field, answerText(response, "text", "value", "answer")).done()
-		s.reply(r.rpc, members().text("action", "accept").own("content", content).done())
+		content := fields.New().Text(r.field, answerText(response, "text", "value", "answer")).Object()
+		s.reply(r.rpc, fields.New().Text("action", "accept").Own("content", content).Object())
 	} else {
 		o := chosen(r.options, answerText(response, "decision", "optionId", "key", "choice", "outcome"))
 		s.reply(r.rpc, outcomeSelected(o))
-		f.text("decision", decision(o)).short("optionId", o.id).short("optionKind", o.kind)
+		f.Text("decision", decision(o)).Short("optionId", o.id).Short("optionKind", o.kind)
 	}
 	s.event(protocol.EventRequestResolved, s.turnID(), "", f)
 	if s.turn != nil && s.cfg.TurnIdle > 0 && len(s.requests) == 0 {
@@ -211,7 +212,7 @@ func (s *State) requestWithdrawn(params object) {
 }
 
 func (s *State) requestGone(r *request, reason string) {
-	s.event(protocol.EventRequestCancelled, s.turnID(), "", members().text("requestId", r.id).text("reason", reason))
+	s.event(protocol.EventRequestCancelled, s.turnID(), "", fields.New().Text("requestId", r.id).Text("reason", reason))
 }
 
 // cancelRequests closes every request that waits.

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -40,24 +41,24 @@ func (s *State) sendResult() {
 		disposition = protocol.DispositionDone
 	}
 	summary := summaryOf(o.summary)
-	claim := members().text("contractRevision", "1").truth("objectiveSatisfied", o.done).
-		own("criteria", []byte("[]")).own("remainingWork", []byte("[]")).done()
+	claim := fields.New().Text("contractRevision", "1").Truth("objectiveSatisfied", o.done).
+		Own("criteria", []byte("[]")).Own("remainingWork", []byte("[]")).Object()
 	// A model's error can look like an answer: who reads the result sees
 	// whether a model was paid for it.
-	evidence := members().text("kind", "agent_turn").text("provenance", provenance).short("turnId", o.turnID).
-		short("stopReason", o.stop).number("messages", int64(o.messages)).number("completedItems", int64(o.completed)).
-		truth("usageReported", o.usage).done()
-	f := members().text("schema", protocol.SchemaResult).text("reportedWorkDisposition", string(disposition)).
-		text("summary", summary).own("completionClaim", claim).own("evidence", array([][]byte{evidence})).
-		own("verification", []byte("[]")).own("attentionRequests", []byte("[]")).own("artifacts", []byte("[]")).
-		text("provenance", provenance)
+	evidence := fields.New().Text("kind", "agent_turn").Text("provenance", provenance).Short("turnId", o.turnID).
+		Short("stopReason", o.stop).Number("messages", int64(o.messages)).Number("completedItems", int64(o.completed)).
+		Truth("usageReported", o.usage).Object()
+	f := fields.New().Text("schema", protocol.SchemaResult).Text("reportedWorkDisposition", string(disposition)).
+		Text("summary", summary).Own("completionClaim", claim).Own("evidence", array([][]byte{evidence})).
+		Own("verification", []byte("[]")).Own("attentionRequests", []byte("[]")).Own("artifacts", []byte("[]")).
+		Text("provenance", provenance)
 	if !o.done {
 		key := o.turnID
 		if key == "" {
 			key = "session"
 		}
-		f.own("continuation", members().text("kind", "continue_session").
-			text("summary", text.HeadRunes(summary, maxShort)).text("idempotencyKey", key).done())
+		f.Own("continuation", fields.New().Text("kind", "continue_session").
+			Text("summary", text.HeadRunes(summary, maxShort)).Text("idempotencyKey", key).Object())
 	}
-	s.say(protocol.MessageResult, members().own("result", f.done()).done())
+	s.say(protocol.MessageResult, fields.New().Own("result", f.Object()).Object())
 }

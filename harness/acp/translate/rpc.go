@@ -3,6 +3,7 @@ package translate
 import (
 	"strconv"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -31,22 +32,22 @@ const (
 func (s *State) call(kind callKind, method string, params []byte) int64 {
 	s.nextID++
 	s.calls[s.nextID] = kind
-	s.write(members().text("jsonrpc", "2.0").number("id", s.nextID).text("method", method).own("params", params).done())
+	s.write(fields.New().Text("jsonrpc", "2.0").Number("id", s.nextID).Text("method", method).Own("params", params).Object())
 	return s.nextID
 }
 
 func (s *State) notify(method string, params []byte) {
-	s.write(members().text("jsonrpc", "2.0").text("method", method).own("params", params).done())
+	s.write(fields.New().Text("jsonrpc", "2.0").Text("method", method).Own("params", params).Object())
 }
 
 // reply answers a request of the agent under its own id, as it was written.
 func (s *State) reply(id value, result []byte) {
-	s.write(members().text("jsonrpc", "2.0").own("id", id).own("result", result).done())
+	s.write(fields.New().Text("jsonrpc", "2.0").Own("id", id).Own("result", result).Object())
 }
 
 func (s *State) refuse(id value, code int64, message string) {
-	e := members().number("code", code).text("message", message).done()
-	s.write(members().text("jsonrpc", "2.0").own("id", id).own("error", e).done())
+	e := fields.New().Number("code", code).Text("message", message).Object()
+	s.write(fields.New().Text("jsonrpc", "2.0").Own("id", id).Own("error", e).Object())
 }
 
 // Line takes a line of the agent's stdout.
@@ -62,7 +63,7 @@ func (s *State) Line(line []byte) {
 	}
 	if replaced > 0 {
 		s.diagnose("agent_text_repaired", "", "text that is no valid Unicode was replaced by U+FFFD",
-			size(len(line)).number("replaced", int64(replaced)))
+			size(len(line)).Number("replaced", int64(replaced)))
 	}
 	method, id := message["method"], message["id"]
 	switch {
@@ -83,14 +84,14 @@ func (s *State) noise(line []byte) {
 		s.note("the agent wrote: " + start)
 		return
 	}
-	s.say(protocol.MessageLog, members().text("stream", protocol.LogStdout).
-		own("text", protocol.AppendString(nil, start)).done())
+	s.say(protocol.MessageLog, fields.New().Text("stream", protocol.LogStdout).
+		Own("text", protocol.AppendString(nil, start)).Object())
 }
 
 // LongLine is a line that was over the bound and is gone.
 func (s *State) LongLine(limit int) {
 	s.diagnose("agent_line_too_long", "", "a line of the agent is over the bound and was dropped",
-		members().number("limit", int64(limit)))
+		fields.New().Number("limit", int64(limit)))
 }
 
 func (s *State) agentAsks(method string, id, params value) {
@@ -165,6 +166,6 @@ func readError(v value) *rpcError {
 }
 
 // fields tells an error in an event.
-func (e *rpcError) fields(code string) *fields {
-	return members().text("code", code).short("message", e.message).number("rpcCode", e.code).raw("data", e.data, maxRaw)
+func (e *rpcError) fields(code string) *fields.Fields {
+	return fields.New().Text("code", code).Short("message", e.message).Number("rpcCode", e.code).Raw("data", e.data, maxRaw)
 }

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -74,9 +75,9 @@ func (s *State) openTool(id string, u object) *tool {
 	}
 	s.book.tools[id] = t
 	s.book.order = append(s.book.order, id)
-	f := s.item(t.kind).short("title", t.title).short("toolKind", t.toolKind).short("toolCallId", id).
-		short("command", commandOf(u["rawInput"].object())).
-		raw("locations", u["locations"], maxRaw).raw("input", u["rawInput"], maxRaw)
+	f := s.item(t.kind).Short("title", t.title).Short("toolKind", t.toolKind).Short("toolCallId", id).
+		Short("command", commandOf(u["rawInput"].object())).
+		Raw("locations", u["locations"], maxRaw).Raw("input", u["rawInput"], maxRaw)
 	s.event(protocol.EventItemStarted, s.turnID(), t.item, f)
 	return t
 }
@@ -122,11 +123,11 @@ func contentOf(content value) (output string, changes [][]byte) {
 				b.WriteString("[" + inner["type"].text() + "]\n")
 			}
 		case "diff":
-			f := members().short("path", o["path"].text()).number("newBytes", int64(len(o["newText"].text())))
+			f := fields.New().Short("path", o["path"].text()).Number("newBytes", int64(len(o["newText"].text())))
 			if old := o["oldText"]; !old.isNull() {
-				f.number("oldBytes", int64(len(old.text())))
+				f.Number("oldBytes", int64(len(old.text())))
 			}
-			changes = append(changes, f.done())
+			changes = append(changes, f.Object())
 		}
 	}
 	return b.String(), changes
@@ -189,36 +190,33 @@ func sumOf(s string) uint64 {
 }
 
 // endOf tells the end of a tool call.
-func endOf(u object, content string) *fields {
-	f := members()
+func endOf(u object, content string) *fields.Fields {
+	f := fields.New()
 	raw := u["rawOutput"].object()
 	for _, v := range []value{raw["exit_code"], raw["exitCode"], raw["metadata"].object()["exit"]} {
 		if n, ok := v.integer(); ok {
-			f.number("exitCode", n)
+			f.Number("exitCode", n)
 			break
 		}
 	}
 	if content == "" && raw["aggregated_output"] == nil && raw["output"] == nil && u["rawOutput"].kind() == '{' {
-		f.raw("output", u["rawOutput"], maxRaw)
+		f.Raw("output", u["rawOutput"], maxRaw)
 	}
 	return f
 }
 
-func (s *State) endTool(t *tool, e protocol.EventType, more *fields) {
+func (s *State) endTool(t *tool, e protocol.EventType, more *fields.Fields) {
 	t.ended = true
-	f := s.item(t.kind).short("title", t.title).short("toolKind", t.toolKind).number("outputBytes", int64(t.shown))
+	f := s.item(t.kind).Short("title", t.title).Short("toolKind", t.toolKind).Number("outputBytes", int64(t.shown))
 	if t.cut > 0 {
-		f.number("truncatedBytes", t.cut)
+		f.Number("truncatedBytes", t.cut)
 	}
 	if len(t.changes) > 0 {
 		kept := fitting(t.changes)
-		f.own("changes", array(kept))
+		f.Own("changes", array(kept))
 		if left := len(t.changes) - len(kept); left > 0 {
-			f.number("changesLeftOut", int64(left))
+			f.Number("changesLeftOut", int64(left))
 		}
 	}
-	if len(more.buf) > 0 {
-		f.buf = append(append(f.buf, ','), more.buf...)
-	}
-	s.event(e, s.turnID(), t.item, f)
+	s.event(e, s.turnID(), t.item, f.With(more))
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"strings"
 
+	"prp/harness/fields"
 	"prp/harness/text"
 	"prp/protocol"
 )
@@ -43,7 +44,7 @@ func (s *State) startTurn(c protocol.HarnessCommand) {
 		s.enqueue(c)
 		return
 	case s.phase > phaseOpen || s.wantEnd:
-		s.event(protocol.EventTurnCancelled, id, "", members().text("reason", "the session is ending"))
+		s.event(protocol.EventTurnCancelled, id, "", fields.New().Text("reason", "the session is ending"))
 		return
 	case s.turn != nil:
 		s.diagnose("command_ignored", string(c.Type), "a turn is active", nil)
@@ -53,13 +54,13 @@ func (s *State) startTurn(c protocol.HarnessCommand) {
 	// before the text.
 	blocks := [][]byte{}
 	if payload["instructions"].text() != "" {
-		blocks = append(blocks, members().text("type", "text").own("text", payload["instructions"]).done())
+		blocks = append(blocks, fields.New().Text("type", "text").Own("text", payload["instructions"]).Object())
 	}
-	blocks = append(blocks, members().text("type", "text").own("text", payload["text"]).done())
+	blocks = append(blocks, fields.New().Text("type", "text").Own("text", payload["text"]).Object())
 	s.turn = &turn{id: id}
 	s.turn.call = s.call(callPrompt, "session/prompt",
-		members().text("sessionId", s.sessionID).own("prompt", array(blocks)).done())
-	s.event(protocol.EventTurnStarted, id, "", members())
+		fields.New().Text("sessionId", s.sessionID).Own("prompt", array(blocks)).Object())
+	s.event(protocol.EventTurnStarted, id, "", fields.New())
 	if s.cfg.TurnTimeout > 0 {
 		s.setTimer(TimerTurn, s.cfg.TurnTimeout)
 	}
@@ -92,7 +93,7 @@ func (s *State) dropQueued(t protocol.EventType, id, reason string) {
 			s.queue = append(s.queue, c)
 			continue
 		}
-		s.event(t, turnID, "", members().short("reason", reason))
+		s.event(t, turnID, "", fields.New().Short("reason", reason))
 		s.last = outcome{set: true, turnID: turnID, summary: "The turn was ended before it began."}
 	}
 }
@@ -106,7 +107,7 @@ func (s *State) cancelTurn(kind cancelKind, reason string) {
 	s.turn.cancelled, s.turn.reason = kind, reason
 	s.clearTimer(TimerTurn)
 	s.clearTimer(TimerIdle)
-	s.notify("session/cancel", members().text("sessionId", s.sessionID).done())
+	s.notify("session/cancel", fields.New().Text("sessionId", s.sessionID).Object())
 	s.cancelRequests("the turn was cancelled")
 	s.setTimer(TimerCancel, s.cfg.CancelWait)
 }
@@ -120,7 +121,7 @@ func (s *State) cancelFailed() {
 	delete(s.calls, s.turn.call)
 	s.failed = true
 	s.diagnose("agent_ignored_cancel", "", "the agent did not end the turn after it was cancelled", nil)
-	s.finishCancelled(members().truth("forced", true), "")
+	s.finishCancelled(fields.New().Truth("forced", true), "")
 	s.end(s.hurried)
 }
 
@@ -130,21 +131,21 @@ func (s *State) promptAnswered(call int64, result object, fault *rpcError) {
 	}
 	if u := result["usage"]; !u.isNull() {
 		s.turn.usage = true
-		s.event(protocol.EventUsageReported, s.turn.id, "", members().raw("usage", u, maxRaw))
+		s.event(protocol.EventUsageReported, s.turn.id, "", fields.New().Raw("usage", u, maxRaw))
 	}
 	stop := result["stopReason"].text()
 	switch {
 	case s.turn.cancelled != cancelNone:
 		// Some agents answer a cancel with an error, some had ended before.
-		s.finishCancelled(members(), stop)
+		s.finishCancelled(fields.New(), stop)
 	case fault != nil:
 		s.finishTurn(protocol.EventTurnFailed, fault.fields("agent_error"),
 			outcome{failed: true, summary: "The agent reported an error: " + fault.message})
 	case stop == stopCancelled:
-		s.finishTurn(protocol.EventTurnInterrupted, members().text("stopReason", stop).text("reason", "agent_cancelled"),
+		s.finishTurn(protocol.EventTurnInterrupted, fields.New().Text("stopReason", stop).Text("reason", "agent_cancelled"),
 			outcome{stop: stop, summary: "The agent cancelled the turn by itself."})
 	default:
-		s.finishTurn(protocol.EventTurnCompleted, members().short("stopReason", stop), s.judge(stop))
+		s.finishTurn(protocol.EventTurnCompleted, fields.New().Short("stopReason", stop), s.judge(stop))
 	}
 }
 
@@ -165,9 +166,9 @@ func quoted(s string) string {
 }
 
 // finishCancelled tells the end of a turn that was cancelled.
-func (s *State) finishCancelled(f *fields, stop string) {
+func (s *State) finishCancelled(f *fields.Fields, stop string) {
 	t := s.turn
-	f.short("reason", t.reason).short("stopReason", stop)
+	f.Short("reason", t.reason).Short("stopReason", stop)
 	o := outcome{stop: stop, summary: "The turn was cancelled."}
 	switch t.cancelled {
 	case cancelInterrupt:
@@ -175,7 +176,7 @@ func (s *State) finishCancelled(f *fields, stop string) {
 		s.finishTurn(protocol.EventTurnInterrupted, f, o)
 	case cancelTimeout:
 		o.summary, o.failed = "The turn was ended: "+t.reason+".", true
-		s.finishTurn(protocol.EventTurnFailed, f.text("code", "turn_timed_out"), o)
+		s.finishTurn(protocol.EventTurnFailed, f.Text("code", "turn_timed_out"), o)
 	default:
 		s.finishTurn(protocol.EventTurnCancelled, f, o)
 	}
@@ -183,7 +184,7 @@ func (s *State) finishCancelled(f *fields, stop string) {
 
 // finishTurn closes what is open in the turn, tells its end and goes on with
 // what waited for it.
-func (s *State) finishTurn(t protocol.EventType, payload *fields, o outcome) {
+func (s *State) finishTurn(t protocol.EventType, payload *fields.Fields, o outcome) {
 	for _, timer := range []Timer{TimerTurn, TimerIdle, TimerCancel} {
 		s.clearTimer(timer)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"prp/harness/fields"
 	"prp/protocol"
 )
 
@@ -62,12 +63,12 @@ func (s *State) usage(whole value, u object) {
 	if s.turn != nil {
 		s.turn.usage = true
 	}
-	f := members()
+	f := fields.New()
 	for _, name := range []string{"used", "size", "cost"} {
-		f.raw(name, u[name], maxRaw)
+		f.Raw(name, u[name], maxRaw)
 	}
-	if len(f.buf) == 0 {
-		f.raw("usage", whole, maxRaw)
+	if !f.Any() {
+		f.Raw("usage", whole, maxRaw)
 	}
 	s.event(protocol.EventUsageReported, s.turnID(), "", f)
 }
@@ -88,16 +89,16 @@ func (s *State) keep(name string, v value) {
 
 // metadataFields tells what is known of each kind of metadata.
 func (s *State) metadataFields() []byte {
-	f := members()
+	f := fields.New()
 	for _, name := range slices.Sorted(maps.Keys(s.metadata)) {
 		m := s.metadata[name]
-		one := members().number("updates", int64(m.updates)).number("bytes", int64(m.bytes))
+		one := fields.New().Number("updates", int64(m.updates)).Number("bytes", int64(m.bytes))
 		if m.last != nil {
-			one.own("last", m.last)
+			one.Own("last", m.last)
 		} else {
-			one.number("truncatedBytes", int64(m.bytes))
+			one.Number("truncatedBytes", int64(m.bytes))
 		}
-		f.own(name, one.done())
+		f.Own(name, one.Object())
 	}
-	return f.done()
+	return f.Object()
 }

@@ -1,0 +1,19 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// CheckDoor checks what every door needs: an id of 1 to most characters, and a
+// folder for its state.
+func CheckDoor(id string, most int, dir string) error {
+	if n := utf8.RuneCountInString(id); n == 0 || n > most {
+		return fmt.Errorf("id: expected 1 to %d characters, got %d", most, n)
+	}
+	if dir == "" {
+		return errors.New("expected a folder for the state, got none")
+	}
+	return nil
+}
