@@ -150,7 +150,7 @@ func TestF19Signals(t *testing.T) {
 		r.event(protocol.EventItemDelta)
 		return r
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		each(t, sig.String(), func(t *testing.T) {
 			r := running(t, setup{})
 			r.signal(sig)
