@@ -131,8 +131,8 @@ func responseText(p payload) string {
 }
 
 func exitSummary(raw json.RawMessage) string {
-	var x protocol.HarnessExited
-	if json.Unmarshal(raw, &x) != nil {
+	x, ok := readExited(raw)
+	if !ok {
 		return compact(raw)
 	}
 	s := ExitText(&x.ProcessExit)
@@ -162,8 +162,8 @@ func ExitText(x *protocol.ExitFact) string {
 }
 
 func terminalSummary(raw json.RawMessage) string {
-	var t protocol.Terminal
-	if json.Unmarshal(raw, &t) != nil {
+	t, ok := readTerminal(raw)
+	if !ok {
 		return compact(raw)
 	}
 	return fmt.Sprintf("run %s, turn %s, work %s: %s",
