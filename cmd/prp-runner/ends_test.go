@@ -187,6 +187,27 @@ func TestF19Signals(t *testing.T) {
 	})
 }
 
+// TestAbort: SIGABRT is a dump for whoever debugs the runner. There is no
+// terminal then, and nothing of the harness either.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{harness: script(t, `{"kind":"spawn_worker","escape":"setsid"}`, delta, hang)})
+	r.begin()
+	r.event(protocol.EventItemDelta)
+	r.signal(syscall.SIGABRT)
+	const goDump = 2 // the exit status of package runtime
+	if status := r.waitExit(); status != goDump {
+		t.Errorf("exit status %d, want %d", status, goDump)
+	}
+	r.nothingLeft()
+	r.until("the end of stdout", func() bool { return r.ended })
+	for _, m := range r.msgs {
+		if m.Kind == protocol.KindEvent && m.Event.EventType == protocol.EventRunTerminal {
+			t.Error("a terminal was written")
+		}
+	}
+}
+
 func TestF25RequestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
