@@ -191,14 +191,12 @@ func (c *Client) answerAll(run context.Context, s Scenario, asked *questions) er
 	return nil
 }
 
-// RequestOf reads the request of a runtime_request.created event; false where
-// its payload has none.
+// RequestOf reads the request of a runtime_request.created event, as strictly
+// as the runner has; false where its payload has none.
 func RequestOf(e *protocol.Event) (protocol.Request, bool) {
-	var p struct {
-		Request protocol.Request `json:"request"`
-	}
-	err := json.Unmarshal(e.Payload, &p)
-	return p.Request, err == nil && p.Request.RequestID != ""
+	p, _ := parsePayload(e.Payload)
+	r, err := protocol.DecodeRequest(p["request"])
+	return r, err == nil
 }
 
 // Choice is one of the answers that a request of type permission offers.
@@ -216,10 +214,10 @@ func Choices(r protocol.Request) []Choice {
 	}
 	var list []Choice
 	for _, one := range raw {
-		var c Choice
-		if json.Unmarshal(one, &c) != nil {
-			c = Choice{}
-			json.Unmarshal(one, &c.Key)
+		p, _ := parsePayload(one)
+		c := Choice{Key: p.text("key"), Label: p.text("label")}
+		if len(p) == 0 {
+			c.Key = payload{"key": one}.text("key")
 		}
 		if c.Key == "" {
 			continue

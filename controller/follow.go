@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -249,9 +248,9 @@ func (l *messageLog) terminal() (*protocol.Terminal, error) {
 		if m.Event.EventType != protocol.EventRunTerminal {
 			break
 		}
-		t := new(protocol.Terminal)
-		if err := json.Unmarshal(m.Event.Payload, t); err != nil {
-			return nil, fmt.Errorf("run.terminal: %w", err)
+		t, ok := readTerminal(m.Event.Payload)
+		if !ok {
+			return nil, errors.New("run.terminal: expected the payload of a terminal, got another shape")
 		}
 		return t, nil
 	}

@@ -256,12 +256,14 @@ func (s *Snapshot) foldPayload(e *protocol.Event, p payload) bool {
 		return s.Result != nil
 	case protocol.EventHarnessExited:
 		s.Phase = "exited"
-		s.Exit = new(protocol.HarnessExited)
-		return json.Unmarshal(e.Payload, s.Exit) == nil
+		x, ok := readExited(e.Payload)
+		s.Exit = x
+		return ok
 	case protocol.EventRunTerminal:
 		s.Phase = "ended"
-		s.Terminal = new(protocol.Terminal)
-		return json.Unmarshal(e.Payload, s.Terminal) == nil
+		t, ok := readTerminal(e.Payload)
+		s.Terminal = t
+		return ok
 	}
 	return true
 }
@@ -323,16 +325,11 @@ type itemKey struct{ turn, id string }
 func (i *Item) key() itemKey { return itemKey{i.TurnID, i.ID} }
 
 func (s *Snapshot) foldRequest(p payload) bool {
-	var r protocol.Request
-	if json.Unmarshal(p.raw("request"), &r) != nil || r.RequestID == "" {
-		return false
+	q, ok := readQuestion(p["request"])
+	if ok && s.request(q.ID) == nil {
+		s.Requests = append(s.Requests, q)
 	}
-	if s.request(r.RequestID) == nil {
-		s.Requests = append(s.Requests, RequestState{
-			ID: r.RequestID, Type: r.Type, Prompt: r.Prompt, Status: protocol.RequestStatusPending,
-		})
-	}
-	return true
+	return ok
 }
 
 func (s *Snapshot) endRequest(e *protocol.Event, p payload) bool {

@@ -131,8 +131,8 @@ func responseText(p payload) string {
 }
 
 func exitSummary(raw json.RawMessage) string {
-	var x protocol.HarnessExited
-	if json.Unmarshal(raw, &x) != nil {
+	x, ok := readExited(raw)
+	if !ok {
 		return compact(raw)
 	}
 	s := ExitText(&x.ProcessExit)
@@ -162,8 +162,8 @@ func ExitText(x *protocol.ExitFact) string {
 }
 
 func terminalSummary(raw json.RawMessage) string {
-	var t protocol.Terminal
-	if json.Unmarshal(raw, &t) != nil {
+	t, ok := readTerminal(raw)
+	if !ok {
 		return compact(raw)
 	}
 	return fmt.Sprintf("run %s, turn %s, work %s: %s",
@@ -240,20 +240,37 @@ func OneLine(s string) string {
 			b.WriteRune('…')
 			break
 		}
-		switch {
-		case r == '\n':
+		if r == '\n' {
 			b.WriteString(" ⏎ ")
 			n += 3
 			continue
-		case unicode.IsSpace(r):
-			r = ' '
-		case r == utf8.RuneError, !unicode.IsPrint(r):
-			r = '\uFFFD'
 		}
-		b.WriteRune(r)
+		b.WriteRune(visible(r))
 		n++
 	}
 	return b.String()
+}
+
+// Readable is a text that is safe on a terminal as [OneLine] makes it, but whole
+// and in its own lines: what a person has to decide about must not be cut.
+func Readable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return visible(r)
+	}, strings.TrimSpace(s))
+}
+
+// visible is a character as a terminal may get it.
+func visible(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case r == utf8.RuneError, !unicode.IsPrint(r):
+		return '\uFFFD'
+	}
+	return r
 }
 
 // lastWord is what stands after the last dot of an event type.

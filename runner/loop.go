@@ -237,6 +237,8 @@ func signalName(sig interface{ String() string }) string {
 		return "SIGINT"
 	case syscall.SIGHUP:
 		return "SIGHUP"
+	case syscall.SIGQUIT:
+		return "SIGQUIT"
 	}
 	return sig.String()
 }

@@ -44,19 +44,22 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 		}
 		log = j
 	}
+	// First of all, and before the guardian is started: a signal that comes
+	// earlier ends the runner without a terminal. SIGABRT keeps its meaning of
+	// Go: a dump of all goroutines, for whoever debugs the runner.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	// SIGPIPE is caught, not ignored: an ignored one would be inherited.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	sup, err := process.Open(process.Options{})
 	if err != nil {
 		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)
 		return ExitUndelivered
 	}
 	defer sup.Close()
-	// SIGPIPE is caught, not ignored: an ignored one would be inherited.
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	defer signal.Stop(pipes)
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
 
 	l := newLoop(cfg, log)
 	defer func() {

@@ -150,7 +150,7 @@ func TestF19Signals(t *testing.T) {
 		r.event(protocol.EventItemDelta)
 		return r
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		each(t, sig.String(), func(t *testing.T) {
 			r := running(t, setup{})
 			r.signal(sig)
@@ -185,6 +185,27 @@ func TestF19Signals(t *testing.T) {
 			t.Errorf("events %v, want the terminal only", e.types())
 		}
 	})
+}
+
+// TestAbort: SIGABRT is a dump for whoever debugs the runner. There is no
+// terminal then, and nothing of the harness either.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{harness: script(t, `{"kind":"spawn_worker","escape":"setsid"}`, delta, hang)})
+	r.begin()
+	r.event(protocol.EventItemDelta)
+	r.signal(syscall.SIGABRT)
+	const goDump = 2 // the exit status of package runtime
+	if status := r.waitExit(); status != goDump {
+		t.Errorf("exit status %d, want %d", status, goDump)
+	}
+	r.nothingLeft()
+	r.until("the end of stdout", func() bool { return r.ended })
+	for _, m := range r.msgs {
+		if m.Kind == protocol.KindEvent && m.Event.EventType == protocol.EventRunTerminal {
+			t.Error("a terminal was written")
+		}
+	}
 }
 
 func TestF25RequestNobodyAnswers(t *testing.T) {

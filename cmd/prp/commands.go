@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"prp/cmd/internal/flagtext"
 	"prp/cmd/internal/harnesscmd"
 	"prp/cmd/internal/runnercmd"
 	"prp/harness/fake"
@@ -118,7 +119,7 @@ func (c *command) run(s *streams, args []string) int {
 		return exitOK
 	}
 	if err != nil {
-		return fail(s, c.name, flagError(fs, err))
+		return fail(s, c.name, misuse("%s", flagtext.Describe(fs, err)))
 	}
 	return do(s, positional)
 }

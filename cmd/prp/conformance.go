@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"prp/cmd/internal/conform"
@@ -59,7 +58,7 @@ func (o *conformanceOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "conformance", fmt.Errorf("find the own executable: %w", err))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
 	status, screen := exitOK, newScreen(s.out)
 	_, err = conform.Run(ctx, conform.Config{

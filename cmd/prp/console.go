@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"prp/controller"
@@ -197,7 +196,7 @@ func serveConsole(s *streams, name string, server *console.Server, addr, fragmen
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	ch := make(chan os.Signal, 8) // more than a person can mean
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ch, endSignals...)
 	defer signal.Stop(ch)
 	go func() {
 		var p presses

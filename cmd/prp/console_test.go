@@ -58,6 +58,7 @@ type visitor struct {
 	t      *testing.T
 	client *http.Client
 	base   string
+	key    string // that the way in has given
 }
 
 // visit goes to the printed address as a browser does.
@@ -72,19 +73,33 @@ func visit(t *testing.T, address string) *visitor {
 		t.Fatal(err)
 	}
 	v := &visitor{t: t, client: &http.Client{Jar: jar, Timeout: pageHang}, base: "http://" + u.Host}
-	v.get("/?" + u.RawQuery)
+	_, way, found := strings.Cut(v.get("/?"+u.RawQuery), `content="0;url=/#key=`)
+	if v.key, _, _ = strings.Cut(way, `"`); !found || v.key == "" {
+		t.Fatal("the way in gives no key")
+	}
 	return v
+}
+
+// do makes a request as the page does.
+func (v *visitor) do(method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequest(method, v.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Prp-Console-Key", v.key)
+	req.Header.Set("Content-Type", "application/json")
+	return v.client.Do(req)
 }
 
 func (v *visitor) get(path string) string {
 	v.t.Helper()
-	resp, err := v.client.Get(v.base + path)
+	resp, err := v.do("GET", path, nil)
 	return v.answer(path, resp, err)
 }
 
 func (v *visitor) post(path, body string) string {
 	v.t.Helper()
-	resp, err := v.client.Post(v.base+path, "application/json", strings.NewReader(body))
+	resp, err := v.do("POST", path, strings.NewReader(body))
 	return v.answer(path, resp, err)
 }
 
@@ -175,7 +190,7 @@ func TestConsoleAgent(t *testing.T) {
 	if err := json.Unmarshal([]byte(v.post(runs, `{"kind":"agent","name":"claude","text":"Fix it."}`)), &started); err != nil || started.Run.ID == "" {
 		t.Fatal(started, err)
 	}
-	resp, err := v.client.Get(v.base + runs + "/" + started.Run.ID + "/events")
+	resp, err := v.do("GET", runs+"/"+started.Run.ID+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

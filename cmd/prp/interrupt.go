@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"prp/controller"
@@ -43,7 +42,7 @@ func newInterrupts(client *controller.Client, say func(text string)) *interrupts
 
 // hook listens until stop is called.
 func (i *interrupts) hook() (stop func()) {
-	signal.Notify(i.keys, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(i.keys, endSignals...)
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -125,7 +125,7 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 			return nil, err
 		}
 		line = strings.TrimSpace(line)
-		response, err := responseTo(r, choices, line)
+		response, err := responseTo(r, choices, numbered(choices, line))
 		p.screen.resume(p.progress)
 		if err == nil && line == "" && !blank {
 			// Mostly a slip, and it could not be taken back.
@@ -153,25 +153,46 @@ func choicesOf(r protocol.Request) []controller.Choice {
 // question is what a person is asked.
 func (p *player) question(r protocol.Request, choices []controller.Choice) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s\n", p.screen.paint(bold, controller.OneLine(r.Prompt)))
+	fmt.Fprintf(&b, "\n%s\n", p.screen.paint(bold, controller.Readable(r.Prompt)))
 	for i, c := range choices {
 		fmt.Fprintf(&b, "  %d  %s (%s)\n", i+1, controller.OneLine(c.Label), controller.OneLine(c.Key))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// responseTo is the response that a typed value means: for a permission the
-// key, the number or the label of a choice, for an input the text itself.
+// numbered is the key of the choice whose number a person has typed, else what
+// was typed. The numbers are what stands first on the screen: a key of the
+// harness that looks like one does not come before them.
+func numbered(choices []controller.Choice, typed string) string {
+	for i, c := range choices {
+		if typed == strconv.Itoa(i+1) {
+			return c.Key
+		}
+	}
+	return typed
+}
+
+// responseTo is the response that a value means: for a permission the key of a
+// choice, else its number, else its label; for an input the text itself. What a
+// key says comes before what any label says, since the harness makes both.
 func responseTo(r protocol.Request, choices []controller.Choice, value string) (json.RawMessage, error) {
 	if r.Type != protocol.RequestPermission {
 		return controller.InputResponse(value), nil
 	}
 	var keys []string
-	for i, c := range choices {
-		if value == c.Key || value == strconv.Itoa(i+1) || strings.EqualFold(value, c.Label) {
-			return controller.PermissionResponse(c.Key), nil
-		}
+	for _, c := range choices {
 		keys = append(keys, strconv.Quote(c.Key))
+	}
+	for _, means := range []func(i int, c controller.Choice) bool{
+		func(_ int, c controller.Choice) bool { return value == c.Key },
+		func(i int, _ controller.Choice) bool { return value == strconv.Itoa(i+1) },
+		func(_ int, c controller.Choice) bool { return strings.EqualFold(value, c.Label) },
+	} {
+		for i, c := range choices {
+			if means(i, c) {
+				return controller.PermissionResponse(c.Key), nil
+			}
+		}
 	}
 	return nil, fmt.Errorf("expected one of %s, got %q", strings.Join(keys, ", "), value)
 }

@@ -2,8 +2,13 @@ package main
 
 import (
 	"os"
+	"syscall"
 	"time"
 )
+
+// endSignals ask a program for its end. The runner takes each of them in the
+// same way, so that Ctrl-\ too ends a run and leaves nothing behind.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 // pressGap is how far two signals of one kind are apart at least, where each
 // is meant: timeout(1) and others send theirs to the program and then to its

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"prp/controller"
@@ -233,7 +232,7 @@ func follow(f *os.File) (in io.Reader, stop func()) {
 		return f, func() {}
 	}
 	g := growing{file: f, over: make(chan os.Signal, 1)}
-	signal.Notify(g.over, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(g.over, endSignals...)
 	return g, func() { signal.Stop(g.over) }
 }
 

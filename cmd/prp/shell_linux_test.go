@@ -106,6 +106,7 @@ func TestShellGivesTheTerminalBack(t *testing.T) {
 		"Ctrl-D":  func(x *terminal) { x.typeIn(ctrlD) },
 		"quit":    func(x *terminal) { x.typeIn("quit\r") },
 		"SIGTERM": func(x *terminal) { x.cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGQUIT": func(x *terminal) { x.cmd.Process.Signal(syscall.SIGQUIT) },
 		"kill":    func(x *terminal) { x.typeIn(ctrlC + ctrlC + ctrlC + ctrlD) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,12 @@ func (sh *shell) status(string) error {
 		row("item", "%s %s %s %s", item.ID, item.Status, words(item.Kind), item.Title)
 	}
 	for _, r := range s.Requests {
-		row("question", "%s %s: %s%s", r.ID, r.Status, r.Prompt, sh.choiceText(r))
+		if choices := sh.choiceText(r); r.Status == protocol.RequestStatusPending {
+			// Whole: the answer depends on all of it.
+			fmt.Fprintf(&b, "  %-9s %s\n", "question", indented(controller.Readable(fmt.Sprintf("%s %s: %s%s", r.ID, r.Status, r.Prompt, choices))))
+			continue
+		}
+		row("question", "%s %s: %s", r.ID, r.Status, r.Prompt)
 	}
 	if s.Result != nil {
 		row("result", "%s", s.Result)
@@ -44,13 +49,18 @@ func (sh *shell) status(string) error {
 	return nil
 }
 
+// indented puts the further lines of a text below its first one.
+func indented(text string) string {
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", len("  question  ")))
+}
+
 // words is a word of the wire as a person reads it.
 func words(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
 // choiceText are the keys of a question that is open.
 func (sh *shell) choiceText(r controller.RequestState) string {
 	if r.Status != protocol.RequestStatusPending {
-		return ""
+		return "" // nobody can choose any more
 	}
 	sh.view.mu.Lock()
 	defer sh.view.mu.Unlock()

@@ -49,13 +49,10 @@ func (c *Connector) asked(r *run, raw json.RawMessage) {
 	if c.runs[r.req.RunID] != r || r.client == nil {
 		return
 	}
-	var p struct {
-		Request protocol.Request `json:"request"`
-	}
-	if json.Unmarshal(raw, &p) != nil {
+	q, ok := controller.RequestOf(&protocol.Event{Payload: raw})
+	if !ok {
 		return // cannot be: the runner has checked it
 	}
-	q := p.Request
 	if q.Type != protocol.RequestPermission {
 		// The protocol of the connector can ask for a yes or no only.
 		r.warn("input_not_available", "the harness asks for a text, which a server cannot give; it was answered with an empty one", members{

@@ -86,7 +86,7 @@ func oddPayload(random *rand.Rand, t protocol.EventType, pick func([]string) str
 	}
 	switch {
 	case t == protocol.EventRequestCreated && random.IntN(4) > 0:
-		members = append(members, fmt.Sprintf(`"request": {"schema":"paperclip.runtime_request.v1","requestKind":"runtime","requestId":%q,"type":%q,"status":"pending","prompt":%s}`,
+		members = append(members, fmt.Sprintf(`"request": {"schema":"paperclip.runtime_request.v1","requestKind":"runtime","requestId":%q,"type":%q,"status":"pending","prompt":%s,"Prompt":"decoy","REQUESTID":"decoy"}`,
 			pick([]string{"r1", "r2"}), pick([]string{"input", "permission"}), protocol.AppendString(nil, pick(oddTexts))))
 	case t.EndsRequest() && random.IntN(4) > 0:
 		members = append(members, fmt.Sprintf(`"requestId":%q`, pick([]string{"r1", "r2"})))

@@ -276,7 +276,7 @@ func TestDeadClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET %s/runs/%s/events HTTP/1.1\r\nHost: localhost\r\nCookie: %s\r\n\r\n", prefix, id, l.cookie())
+	fmt.Fprintf(conn, "GET %s/runs/%s/events HTTP/1.1\r\nHost: localhost\r\nCookie: %s\r\n%s: %s\r\n\r\n", prefix, id, l.cookie(), keyHeader, l.server.guard.key)
 	r, no := l.server.runs.find(id)
 	if no != nil {
 		t.Fatal(no)

@@ -30,12 +30,17 @@
 // Every request is checked before its route is looked up, whatever its method
 // and path: both ends of the socket and the Host are loopback; an Origin is
 // exactly the request's own; Fetch Metadata name no other site; the cookie is
-// there that the printed address gives; what has a body is application/json and
-// at most 16 KiB. So it is also where the server listens on a broad address.
+// there that the printed address gives, and in the header Prp-Console-Key of a
+// request to the interface the key that it gives as well; what has a body is
+// application/json and at most 16 KiB. So it is also where the server listens on
+// a broad address.
+//
+// Cookies know no ports: a server of somebody else on another port of the same
+// loopback name receives the cookie from a browser that visits it. It does not
+// receive the key, which the page keeps in the storage of its own origin.
 //
 // What remains: a process of the same user can read the printed address, and
-// then act. Cookies know no ports: a server of somebody else on another port of
-// the same loopback name receives the cookie from a browser that visits it.
+// then act.
 //
 // # Duties of the caller
 //

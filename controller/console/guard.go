@@ -23,7 +23,9 @@ const bodyWait = 10 * time.Second
 type guard struct {
 	next http.Handler
 	// token is in the printed address, session in the cookie that it gives.
-	token, session string
+	// key is what the page has to know beside the cookie: that goes to every
+	// port of the host, and key to none but this one.
+	token, session, key string
 	// cookie is the cookie's name. It has the port in it, since cookies do
 	// not know ports and two consoles must not take each other's.
 	cookie string
@@ -34,7 +36,7 @@ type guard struct {
 // newGuard makes the secrets: 26 characters of base32 each, 130 bits.
 func newGuard(next http.Handler, port int) *guard {
 	return &guard{
-		next: next, token: rand.Text(), session: rand.Text(),
+		next: next, token: rand.Text(), session: rand.Text(), key: rand.Text(),
 		cookie: fmt.Sprintf("prp_console_%d", port), bodyWait: bodyWait,
 	}
 }
@@ -139,11 +141,12 @@ func checkSite(r *http.Request) *refusal {
 	return nil
 }
 
-// enter changes the token of the printed address for the cookie. Who has the
-// token may come from anywhere, such as a link in a terminal that is itself a
-// page: it gets nothing but the cookie and the way to the page. The way is a
+// enter changes the token of the printed address for the cookie and the key. Who
+// has the token may come from anywhere, such as a link in a terminal that is
+// itself a page: it gets nothing but these and the way to the page. The way is a
 // refresh and no redirect, since a browser gives a strict cookie only to a
-// navigation that began on its own site.
+// navigation that began on its own site. The key is in the fragment, which no
+// browser sends; the page takes it from there.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		turnAway(w, methodRefusal(r.Method, http.MethodGet))
@@ -157,15 +160,24 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 		Name: g.cookie, Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	w.Header().Set("Content-Type", contentTypes[".html"])
-	_, _ = w.Write([]byte(entered))
+	_, _ = fmt.Fprintf(w, entered, g.key)
 }
 
-// entered leads to the page and leaves the token behind.
-const entered = `<!doctype html><html lang="en"><meta charset="utf-8"><title>prp console</title><meta http-equiv="refresh" content="0;url=/">
+// entered leads to the page with the key and leaves the token behind.
+const entered = `<!doctype html><html lang="en"><meta charset="utf-8"><title>prp console</title><meta http-equiv="refresh" content="0;url=/#key=%s">
 `
 
-// checkSession: the client was given the cookie.
+// keyHeader is where the page says the key. A page of another origin cannot set
+// it: a browser would ask first (a preflight), and is refused.
+const keyHeader = "Prp-Console-Key"
+
+// checkSession: the client was given the cookie and, for the interface, the key.
+// A browser loads the files of the page without the key; nothing secret is in
+// them.
 func (g *guard) checkSession(r *http.Request) *refusal {
+	if strings.HasPrefix(r.URL.Path, prefix) && !same(r.Header.Get(keyHeader), g.key) {
+		return needToken()
+	}
 	for _, c := range r.CookiesNamed(g.cookie) {
 		if same(c.Value, g.session) {
 			return nil

@@ -18,6 +18,7 @@ type ask struct {
 	method, path string
 	head         []string // instead of, or beside, the usual head
 	noHost       bool
+	key          string // of the page, where it is not the right one; "none" is none
 	body         string
 }
 
@@ -37,6 +38,13 @@ func (l *live) raw(a ask, cookie string) (*http.Response, string) {
 	}
 	if cookie != "" {
 		fmt.Fprintf(&b, "Cookie: %s\r\n", cookie)
+	}
+	switch a.key {
+	case "none":
+	case "":
+		fmt.Fprintf(&b, "%s: %s\r\n", keyHeader, l.server.guard.key)
+	default:
+		fmt.Fprintf(&b, "%s: %s\r\n", keyHeader, a.key)
 	}
 	for _, h := range a.head {
 		b.WriteString(h + "\r\n")
@@ -193,6 +201,39 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// TestKey: whoever has the cookie alone, as a server on another port has it to
+// which the browser went, can read and do nothing.
+func TestKey(t *testing.T) {
+	l := serve(t, withScripts(t, "happy-path"), "127.0.0.1:0")
+	g := l.server.guard
+	const body = `{"kind":"script","name":"happy-path"}`
+	for _, key := range []string{"none", "x", g.token, g.session, g.key + "x"} {
+		for _, a := range []ask{
+			{method: "GET", path: prefix + "/runs"},
+			{method: "GET", path: prefix + "/runs?key=" + g.key},
+			{method: "GET", path: "/api%2FlocalRunner/runs"},
+			{method: "POST", path: prefix + "/runs", head: []string{jsonHead, fmt.Sprintf("Content-Length: %d", len(body))}, body: body},
+			{method: "GET", path: prefix},
+			{method: "GET", path: prefix + "/nowhere"},
+		} {
+			a.key = key
+			resp, answer := l.raw(a, l.cookie())
+			if resp.StatusCode != 401 || code(t, []byte(answer)) != "token_required" {
+				t.Errorf("%s %s with the key %q: got %d %s", a.method, a.path, key, resp.StatusCode, answer)
+			}
+		}
+	}
+	if n := len(l.server.runs.list()); n != 0 {
+		t.Errorf("%d runs were started", n)
+	}
+	for _, path := range []string{"/", "/main.js", "/api.js", schemaPath} {
+		resp, answer := l.raw(ask{method: "GET", path: path, key: "none"}, l.cookie())
+		if resp.StatusCode != 200 || strings.Contains(answer, g.key) || strings.Contains(answer, g.token) {
+			t.Errorf("%s: got %d, or a secret is in it", path, resp.StatusCode)
+		}
+	}
+}
+
 // TestToken: nothing is served without the cookie, and only the token gives it.
 func TestToken(t *testing.T) {
 	l := serve(t, withScripts(t), "127.0.0.1:0")
@@ -226,6 +267,9 @@ func TestToken(t *testing.T) {
 	}
 	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("the cookie is %s", c)
+	}
+	if !strings.Contains(body, `content="0;url=/#key=`+g.key+`"`) {
+		t.Errorf("the way to the page has no key: %s", body)
 	}
 	if strings.Contains(body, g.token) || strings.Contains(body, g.session) || strings.Contains(body, "<script") {
 		t.Errorf("the way to the page tells more than the way: %s", body)

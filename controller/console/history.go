@@ -50,12 +50,14 @@ type gap struct {
 	Text []gapText `json:"text"`
 	// Cut is true where some of the text is not kept either.
 	Cut bool `json:"cut"`
+
+	textCost int // of Text, in bytes; it is asked for with every record that is merged
 }
 
 type gapText struct {
-	TurnID string `json:"turnId"`
-	ItemID string `json:"itemId"`
-	Text   string `json:"text"`
+	TurnID string          `json:"turnId"`
+	ItemID string          `json:"itemId"`
+	Text   controller.Text `json:"text"`
 }
 
 // recordOverhead is what a record costs beside its line, in bytes, roughly.
@@ -67,9 +69,7 @@ func (r *record) cost() int {
 		n += len(r.event.delta)
 	}
 	if r.gap != nil {
-		for _, t := range r.gap.Text {
-			n += len(t.Text) + recordOverhead
-		}
+		n += r.gap.textCost
 	}
 	return n
 }
@@ -180,11 +180,12 @@ func (h *history) apply(how reduction, target int) {
 	h.size = size
 }
 
-// join is a gap that stands for both a, a gap, and b. Neither is changed: a
-// client may be about to write them.
+// join is a, a gap, which from now on stands for b as well. It is changed in
+// place and its texts grow in place: a long run has very many deltas, and to copy
+// what was merged before with each of them would take minutes. Nobody else holds
+// a gap; clients are given its text as it is at that moment.
 func join(a, b record, cut bool) record {
-	g := &gap{Events: a.gap.Events, FromSeq: a.gap.FromSeq, ToSeq: a.gap.ToSeq, Cut: a.gap.Cut, Text: a.gap.Text}
-	other := b.gap
+	g, other := a.gap, b.gap
 	if other == nil {
 		other = gapOf(b.event)
 	}
@@ -198,9 +199,9 @@ func join(a, b record, cut bool) record {
 	g.Cut = g.Cut || other.Cut
 	if cut {
 		g.Cut = g.Cut || len(g.Text)+len(other.Text) > 0
-		g.Text = nil
+		g.Text, g.textCost = nil, 0
 	} else {
-		g.Text = joinTexts(g.Text, other.Text)
+		g.addTexts(other.Text)
 	}
 	return record{first: a.first, next: b.next, gap: g}
 }
@@ -211,22 +212,22 @@ func gapOf(e *eventKey) *gap {
 	}
 	g := &gap{Events: 1, FromSeq: e.seq, ToSeq: e.seq}
 	if e.delta != "" {
-		g.Text = []gapText{{TurnID: e.turnID, ItemID: e.item, Text: e.delta}}
+		g.addTexts([]gapText{{TurnID: e.turnID, ItemID: e.item, Text: controller.Text(e.delta)}})
 	}
 	return g
 }
 
-// joinTexts appends without touching what a shares with others.
-func joinTexts(a, b []gapText) []gapText {
-	list := slices.Clone(a)
-	for _, t := range b {
-		if n := len(list); n > 0 && list[n-1].TurnID == t.TurnID && list[n-1].ItemID == t.ItemID {
-			list[n-1].Text += t.Text
+// addTexts appends texts; one of the same item as the one before it goes on there.
+func (g *gap) addTexts(texts []gapText) {
+	for _, t := range texts {
+		g.textCost += len(t.Text)
+		if n := len(g.Text); n > 0 && g.Text[n-1].TurnID == t.TurnID && g.Text[n-1].ItemID == t.ItemID {
+			g.Text[n-1].Text = append(g.Text[n-1].Text, t.Text...)
 			continue
 		}
-		list = append(list, t)
+		g.textCost += recordOverhead
+		g.Text = append(g.Text, t)
 	}
-	return list
 }
 
 // maxBatch bounds what is written to a client in one write, in bytes; one

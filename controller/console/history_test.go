@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func TestHistoryMerges(t *testing.T) {
 				t.Errorf("the gap is %+v", *r.Gap)
 			}
 			for _, text := range r.Gap.Text {
-				got.WriteString(text.Text)
+				got.Write(text.Text)
 			}
 		default:
 			events++
@@ -210,5 +211,35 @@ func TestReducedRun(t *testing.T) {
 	}
 	if text+10*single != 30000 || text == 0 {
 		t.Errorf("%d characters merged and %d deltas single, want 30000 characters in all", text, single)
+	}
+}
+
+// TestHistoryCostsNoMoreThanItGets: what was merged is not copied with each
+// delta that is merged into it; a run of 400,000 deltas took minutes by that.
+func TestHistoryCostsNoMoreThanItGets(t *testing.T) {
+	for name, items := range map[string]int{"one item": 1, "two items in turn": 2} {
+		t.Run(name, func(t *testing.T) {
+			const count, size = 30_000, 200
+			h := &history{limit: 4 << 20}
+			payload := fmt.Sprintf(`{"delta":%q}`, strings.Repeat("d", size))
+			line := []byte(`{"x":"` + strings.Repeat("x", 2*size) + `"}`)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			given := uint64(0)
+			for seq := range int64(count) {
+				m := event(seq+1, protocol.EventItemDelta, fmt.Sprint("item_", seq%int64(items)), payload)
+				h.add(line, &m)
+				given += uint64(len(line) + recordOverhead + size)
+			}
+			runtime.ReadMemStats(&after)
+			if !h.reduced {
+				t.Fatal("nothing was merged")
+			}
+			// The line is wrapped, the payload is parsed, the lists and texts
+			// double as they grow; to copy all with each would be a thousandfold.
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 20*given {
+				t.Errorf("%d bytes came, and %d were allocated", given, taken)
+			}
+		})
 	}
 }

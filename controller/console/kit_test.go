@@ -86,6 +86,15 @@ type live struct {
 	end    func() // ends it and waits
 }
 
+// keyed adds the key of the page to every request.
+type keyed struct{ key string }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(keyHeader, k.key)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 func serve(t testing.TB, cfg Config, address string) *live {
 	t.Helper()
 	s, err := New(cfg)
@@ -120,7 +129,7 @@ func serveServer(t testing.TB, s *Server, address string) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{t: t, server: s, url: printed, client: &http.Client{Jar: jar}, end: end}
+	l := &live{t: t, server: s, url: printed, client: &http.Client{Jar: jar, Transport: keyed{s.guard.key}}, end: end}
 	u, err := url.Parse(printed)
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func Run(o Options) child.Exit {
 		toAgent:  make(chan []byte),
 		wake:     time.NewTimer(time.Hour),
 	}
-	signal.Notify(d.signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	signal.Notify(d.signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT)
 	// A lost stdout is an error of a write and no sudden death.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go d.readAgent()

@@ -118,6 +118,7 @@ func TestPoint09StubbornAgent(t *testing.T) {
 	for name, end := range map[string]func(*played){
 		"run.cancel": func(p *played) { p.say(protocol.RunCancel, "{}") },
 		"signal":     func(p *played) { _ = p.cmd.Process.Signal(syscall.SIGTERM) },
+		"quit":       func(p *played) { _ = p.cmd.Process.Signal(syscall.SIGQUIT) },
 		"stdin":      func(p *played) { p.stdin.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {

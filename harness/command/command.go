@@ -89,7 +89,7 @@ func Run(o Options) child.Exit {
 	}
 	// A lost stdout is an error of a write; what ends the adapter is passed on
 	// to the program first.
-	signal.Notify(a.signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	signal.Notify(a.signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if a.conn.Send(protocol.MessageReady, []byte(readyPayload)) != nil {
 		return child.Exit{Status: 1}

@@ -419,6 +419,7 @@ func TestStops(t *testing.T) {
 		"stdin ended":   func(p *played) { p.stdin.Close() },
 		"terminated":    func(p *played) { _ = p.cmd.Process.Signal(syscall.SIGTERM) },
 		"hangup":        func(p *played) { _ = p.cmd.Process.Signal(syscall.SIGHUP) },
+		"quit":          func(p *played) { _ = p.cmd.Process.Signal(syscall.SIGQUIT) },
 	}
 	for name, stop := range tests {
 		t.Run(name, func(t *testing.T) {

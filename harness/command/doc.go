@@ -17,8 +17,8 @@
 //     item.failed, result yielded with a continuation, turn.failed.
 //   - turn.interrupt, turn.stop: SIGINT as from a terminal, then turn.interrupted.
 //     A program that goes on is ended by the runner after its grace.
-//   - run.cancel, session.close, the end of stdin, and SIGTERM, SIGHUP or SIGINT
-//     to the adapter: SIGTERM, after a grace SIGKILL, then turn.cancelled.
+//   - run.cancel, session.close, the end of stdin, and SIGTERM, SIGHUP, SIGQUIT or
+//     SIGINT to the adapter: SIGTERM, after a grace SIGKILL, then turn.cancelled.
 //   - timeoutMs passed: the same, then turn.failed with code timed_out. A program
 //     that then exits with 0 counts as one that exits with [StatusTimedOut].
 //

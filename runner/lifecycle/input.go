@@ -16,7 +16,7 @@ type (
 	CommandInvalid struct{ Fault *protocol.CommandFault }
 	// ControllerClosed is the end of the runner's stdin.
 	ControllerClosed struct{}
-	// RunnerSignalled is SIGTERM, SIGINT or SIGHUP to the runner.
+	// RunnerSignalled is SIGTERM, SIGINT, SIGHUP or SIGQUIT to the runner.
 	RunnerSignalled struct{ Signal string }
 	// OutputBroken is a stdout that can no longer be written.
 	OutputBroken struct{ Detail string }

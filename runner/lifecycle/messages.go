@@ -161,15 +161,16 @@ func (s *State) harnessRequest(m *protocol.HarnessMessage, size int) {
 		return
 	}
 	q := &request{id: id, turn: s.turn}
-	if m.Request.ExpiresAt != nil {
-		q.expiresAt = *m.Request.ExpiresAt
+	if at := m.Request.ExpiresAt; at != nil {
+		own := *at
+		q.expiresAt = &own
 	}
 	s.requests.add(q)
 	payload := make([]byte, 0, len(m.Raw)+len(`{"request":}`))
 	payload = append(payload, `{"request":`...)
 	payload = append(payload, m.Raw...)
 	s.event(protocol.EventRequestCreated, append(payload, '}')).TurnID = s.turn
-	if !q.expiresAt.IsZero() {
+	if q.expiresAt != nil {
 		s.armExpiry()
 	}
 	s.finishInput()

@@ -20,8 +20,8 @@ type request struct {
 	id        string
 	status    requestStatus
 	turn      string
-	expiresAt time.Time // zero: never
-	answer    string    // id of the command that answered it
+	expiresAt *time.Time // nil: never; any time may be one that a harness gave
+	answer    string     // id of the command that answered it
 }
 
 // requests is the book of the harness's requests. Pending ones are bounded by
@@ -100,12 +100,12 @@ func without(list []*request, q *request) []*request {
 	return list
 }
 
-// nextExpiry is the earliest expiresAt of a pending request, zero where none
-// has one.
-func (r *requests) nextExpiry() time.Time {
-	var next time.Time
+// nextExpiry is the earliest expiresAt of a pending request, nil where none has
+// one.
+func (r *requests) nextExpiry() *time.Time {
+	var next *time.Time
 	for _, q := range r.pending {
-		if !q.expiresAt.IsZero() && (next.IsZero() || q.expiresAt.Before(next)) {
+		if q.expiresAt != nil && (next == nil || q.expiresAt.Before(*next)) {
 			next = q.expiresAt
 		}
 	}
@@ -126,7 +126,7 @@ func (s *State) closeRequest(q *request, t protocol.EventType, reason string) {
 // expireRequests closes the pending requests whose time has come.
 func (s *State) expireRequests() {
 	for _, q := range slices.Clone(s.requests.pending) {
-		if !q.expiresAt.IsZero() && !q.expiresAt.After(s.at) {
+		if q.expiresAt != nil && !q.expiresAt.After(s.at) {
 			s.closeRequest(q, protocol.EventRequestExpired, "expired")
 		}
 	}
@@ -143,7 +143,7 @@ func (s *State) cancelRequests() {
 // armExpiry sets the timer for the next request that expires.
 func (s *State) armExpiry() {
 	next := s.requests.nextExpiry()
-	if next.IsZero() || s.over() {
+	if next == nil || s.over() {
 		s.clearTimer(TimerExpiry)
 		return
 	}

@@ -105,7 +105,8 @@ var rooms = map[string]room{
 	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
 	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
 	"cmd/internal/runnercmd":        {own: []string{"protocol", "protocol/secret", "runner", "runner/process"}, third: []string{shellwords}},
-	"cmd/internal/harnesscmd":       {own: []string{"harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
+	"cmd/internal/flagtext":         {own: []string{"harness/fake"}},
+	"cmd/internal/harnesscmd":       {own: []string{"cmd/internal/flagtext", "harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/conform": {
 		own: []string{"cmd/internal/fakemodel", "controller", "harness/acp", "protocol"},
 	},

@@ -77,29 +77,29 @@ func (f *acpFlags) parse(args []string) ([]string, error) {
 	c := &f.options.Conversation
 	flags := flag.NewFlagSet("prp-harness acp", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Func("preset", "", func(name string) error {
+	flags.Func("preset", "`NAME`", func(name string) error {
 		if _, ok := acp.FindPreset(name); !ok {
 			return fmt.Errorf("expected one of %s%s", strings.Join(presetNames(), ", "), near(name, presetNames()))
 		}
 		f.preset = name
 		return nil
 	})
-	flags.Func("permissions", "", func(name string) (err error) {
+	flags.Func("permissions", "`WHO`", func(name string) (err error) {
 		c.Policy, err = translate.ParsePolicy(name)
 		return err
 	})
-	flags.Func("env-allow", "", func(name string) error {
+	flags.Func("env-allow", "`NAME`", func(name string) error {
 		if name == "" || strings.Contains(name, "=") {
 			return errors.New("expected the name of a variable, without a value")
 		}
 		f.envAllow = append(f.envAllow, name)
 		return nil
 	})
-	flags.StringVar(&f.home, "home", "", "")
-	flags.StringVar(&f.auth, "auth", "", "")
-	flags.Func("turn-timeout-ms", "", milliseconds(&c.TurnTimeout))
-	flags.Func("turn-idle-ms", "", milliseconds(&c.TurnIdle))
-	flags.Func("agent-max-line-bytes", "", func(text string) error {
+	flags.StringVar(&f.home, "home", "", "`DIR`")
+	flags.StringVar(&f.auth, "auth", "", "`METHOD`")
+	flags.Func("turn-timeout-ms", "`N`", milliseconds(&c.TurnTimeout))
+	flags.Func("turn-idle-ms", "`N`", milliseconds(&c.TurnIdle))
+	flags.Func("agent-max-line-bytes", "`N`", func(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1<<10 || n > acp.HardMaxLine {
 			return fmt.Errorf("expected bytes from %d to %d", 1<<10, acp.HardMaxLine)
@@ -107,7 +107,7 @@ func (f *acpFlags) parse(args []string) ([]string, error) {
 		f.options.MaxLine = n
 		return nil
 	})
-	if err := flags.Parse(args); err != nil {
+	if err := parse(flags, args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() == 0 && f.preset == "" {

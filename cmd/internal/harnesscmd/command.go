@@ -19,11 +19,11 @@ func commandMain(args []string) int {
 	}
 	flags := flag.NewFlagSet("prp-harness command", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Func("from-turn", "", func(list string) (err error) {
+	flags.Func("from-turn", "`LIST`", func(list string) (err error) {
 		o.Allow, err = command.ParseAllow(list)
 		return err
 	})
-	switch err := flags.Parse(args); {
+	switch err := parse(flags, args); {
 	case errors.Is(err, flag.ErrHelp):
 		return printHelp()
 	case err != nil:

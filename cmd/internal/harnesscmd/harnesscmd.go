@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"prp/cmd/internal/flagtext"
 	"prp/harness/fake"
 	"prp/scripts"
 )
@@ -108,9 +109,9 @@ func fakeMain(args, words []string) int {
 	options := fake.Options{Worker: append(slices.Clone(words), fake.WorkerCommand)}
 	flags := flag.NewFlagSet("prp-harness", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&name, "script", "", "")
+	flags.StringVar(&name, "script", "", "`NAME|FILE`")
 	flags.BoolVar(&list, "list", false, "")
-	flags.Func("delay-ms", "", func(text string) error {
+	flags.Func("delay-ms", "`N`", func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > fake.MaxMilliseconds {
 			return fmt.Errorf("expected milliseconds from 0 to %d", fake.MaxMilliseconds)
@@ -118,7 +119,7 @@ func fakeMain(args, words []string) int {
 		options.DelayMS = &n
 		return nil
 	})
-	switch err := flags.Parse(args); {
+	switch err := parse(flags, args); {
 	case errors.Is(err, flag.ErrHelp):
 		return printHelp()
 	case err != nil:
@@ -135,6 +136,15 @@ func fakeMain(args, words []string) int {
 		return misuse(err)
 	}
 	return fake.Run(script, options)
+}
+
+// parse reads flags and says in the words of this program what is wrong.
+func parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return errors.New(flagtext.Describe(flags, err))
 }
 
 // load finds a script: a built-in one by its name, anything else as a file.
@@ -180,6 +190,6 @@ func write(text string) int {
 }
 
 func misuse(err error) int {
-	fmt.Fprintf(os.Stderr, "prp-harness: %v\nrun prp-harness -h for help\n", err)
+	fmt.Fprintf(os.Stderr, "prp-harness: %v\nRun 'prp-harness -h' for help.\n", err)
 	return statusMisuse
 }

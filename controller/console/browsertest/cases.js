@@ -7,7 +7,7 @@ async function enter(tab, url) {
   const page = await tab();
   await page.goto(url);
   await page.waitForSelector('.sidebar');
-  assert.ok(!page.url().includes('token'), 'the token stays in the address bar');
+  assert.ok(!/token|key/.test(page.url()), 'a secret stays in the address bar');
   return page;
 }
 
@@ -200,6 +200,7 @@ async function hostile({ url, ask, open }) {
         }
       };
       const results = {
+        key: localStorage.getItem('prp-console-key'),
         get: await read({ credentials: 'include' }),
         post: await read({ method: 'POST', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body }),
         simple: await read({ method: 'POST', mode: 'no-cors', credentials: 'include', body }),
@@ -232,6 +233,7 @@ async function hostile({ url, ask, open }) {
       await new Promise((resolve) => (frame.onload = resolve));
       return results;
     }, base);
+    assert.equal(got.key, null, `${origin}: the key of the page can be read`);
     for (const how of ['get', 'post']) assert.equal(got[how], 'threw TypeError', `${origin}: ${how}: ${got[how]}`);
     for (const how of ['simple', 'blind']) assert.match(got[how], /^(opaque 0 $|threw)/, `${origin}: ${how}: ${got[how]}`);
     assert.equal(got.script, 'refused');

@@ -6,6 +6,20 @@
 
 const root = '/api/localRunner/runs';
 
+/** Where the key is kept: only pages of this origin, which has the port in it, can read it. */
+const KEY = 'prp-console-key';
+
+/** Takes the key out of the address that the printed one has led to. */
+export function takeKey() {
+  const given = /^#key=([A-Z2-7]+)$/.exec(location.hash)?.[1];
+  if (!given) return;
+  localStorage.setItem(KEY, given);
+  history.replaceState(null, '', location.pathname);
+}
+
+/** What every request to the interface has beside the cookie, which other ports see as well. */
+const credentials = () => ({ 'Prp-Console-Key': localStorage.getItem(KEY) ?? '' });
+
 /** A refusal of the server, with its stable code. */
 export class Refused extends Error {
   /**
@@ -33,7 +47,7 @@ async function accepted(response) {
 
 /** @param {string} path */
 async function get(path) {
-  return accepted(await fetch(root + path, { credentials: 'same-origin' }));
+  return accepted(await fetch(root + path, { credentials: 'same-origin', headers: credentials() }));
 }
 
 /**
@@ -42,7 +56,7 @@ async function get(path) {
  */
 async function post(path, body) {
   const response = await fetch(root + path, {
-    method: 'POST', credentials: 'same-origin', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body),
+    method: 'POST', credentials: 'same-origin', headers: { ...credentials(), 'Content-Type': 'application/json' }, body: JSON.stringify(body),
   });
   return (await accepted(response)).json();
 }
@@ -91,7 +105,7 @@ export async function stream(id, from, take, signal) {
   const lost = new AbortController();
   const either = AbortSignal.any([signal, lost.signal]);
   const response = await accepted(
-    await fetch(`${root}/${id}/events?from=${from}`, { credentials: 'same-origin', signal: either }),
+    await fetch(`${root}/${id}/events?from=${from}`, { credentials: 'same-origin', headers: credentials(), signal: either }),
   );
   if (!response.body) throw new Error('the stream has no body');
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -2,7 +2,7 @@
 // The page: the list of runs on one side, the run that the address names on the
 // other.
 
-import { Refused, overview, schema, start } from './api.js';
+import { Refused, overview, schema, start, takeKey } from './api.js';
 import { compile } from './model/validate.js';
 import { button, card } from './ui/components.js';
 import { fill, h, setText } from './ui/dom.js';
@@ -102,6 +102,7 @@ class Page {
 const root = document.getElementById('app');
 if (root) {
   try {
+    takeKey();
     await new Page(compile(await schema()), root).run();
   } catch (err) {
     fill(root, h('p', { class: 'error', role: 'alert' }, err instanceof Error ? err.message : String(err)));
