@@ -86,7 +86,7 @@ func New(cfg Config) (*Worker, error) {
 		commands: make(chan inbound), calls: make(chan func()),
 		active: map[string]*execution{}, processes: map[string]*background{},
 	}
-	w.runs = &launcher{runner: cfg.Runner, harness: cfg.Harness, env: cfg.Env, jobs: &w.jobs, spares: true}
+	w.runs = &launcher{runner: cfg.Runner, harness: cfg.Harness, env: cfg.Env, jobs: &w.jobs, most: maxSpares}
 	if len(cfg.Roots) > 0 {
 		w.runs.dir = cfg.Roots[0]
 	}
