@@ -120,7 +120,7 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
-	if hidden := r.Hidden; s.closed != "" && inside(w.top.abs(), s.closed) {
+	if hidden := r.Hidden; s.closed != "" && inside(strings.ToLower(w.top.abs()), strings.ToLower(s.closed)) {
 		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
 	}
 	return w.run(ctx, progress)

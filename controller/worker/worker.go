@@ -30,6 +30,7 @@ type Worker struct {
 	store    *bridge.Store
 	space    *files.Space
 	mask     *bridge.Masker
+	token    atomic.Pointer[string] // the one that was used last
 	policy   Policy
 	uses     approvals
 	usesLog  *journal.Journal
