@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,11 +27,12 @@ type Diff struct {
 	Omitted string `json:"diff_omitted,omitempty"`
 }
 
-// diffOf is the diff of several files.
-func diffOf(list []change) Diff {
+// diffOf is the diff of several files. Where ctx ends a part that differs is
+// shown as a whole: what is shown is no reason to fail.
+func diffOf(ctx context.Context, list []change) Diff {
 	var d Diff
 	for _, c := range list {
-		switch text, ok := unified(&c); {
+		switch text, ok := unified(ctx, &c); {
 		case !ok:
 			d.Omitted = "binary"
 		case len(d.Text)+len(text) > maxDiff:
@@ -43,14 +45,14 @@ func diffOf(list []change) Diff {
 }
 
 // unified is the diff of one file; false where it is binary.
-func unified(c *change) (string, bool) {
+func unified(ctx context.Context, c *change) (string, bool) {
 	for _, b := range [][]byte{c.before, c.after} {
 		if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
 			return "", false
 		}
 	}
 	a, b := linesOf(c.before), linesOf(c.after)
-	edits := compare(a, b)
+	edits := compare(ctx, a, b)
 	name := filepath.ToSlash(c.at.rel)
 	old, fresh := "a/"+name, "b/"+name
 	if !c.exists {
@@ -120,7 +122,7 @@ func put(out *strings.Builder, mark byte, lines []string) {
 
 // compare finds the places where two texts differ, the fewest lines where that
 // is found within bounds (Myers' greedy algorithm).
-func compare(a, b []string) []edit {
+func compare(ctx context.Context, a, b []string) []edit {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -133,7 +135,7 @@ func compare(a, b []string) []edit {
 	if len(a) == 0 && len(b) == 0 {
 		return nil
 	}
-	list := shortest(a, b)
+	list := shortest(ctx, a, b)
 	if list == nil {
 		list = []edit{{0, len(a), 0, len(b)}}
 	}
@@ -146,12 +148,12 @@ func compare(a, b []string) []edit {
 	return list
 }
 
-// shortest is nil where more than maxEdits lines differ.
-func shortest(a, b []string) []edit {
+// shortest is nil where more than maxEdits lines differ, or ctx ends.
+func shortest(ctx context.Context, a, b []string) []edit {
 	most := min(len(a)+len(b), maxEdits)
 	ends := make([]int, 2*most+2) // how far each diagonal got, k at most+k
 	var trace [][]int
-	for d := 0; d <= most; d++ {
+	for d := 0; d <= most && ctx.Err() == nil; d++ {
 		trace = append(trace, append([]int(nil), ends[most-d:most+d+1]...))
 		for k := -d; k <= d; k += 2 {
 			var x int

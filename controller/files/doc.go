@@ -10,13 +10,23 @@
 // first; what comes out has to lie inside a root, else [PathNotAllowed]. The
 // access itself goes through an os.Root of that root, so that a path which is
 // exchanged between the check and the use leads to an error and not outside.
-// Only regular files are read or written.
+// Only regular files are read or written. A search opens the folder that it
+// begins with through the os.Root, and on Linux each name below by descriptor,
+// without following any symlink (dir_linux.go says why that is as safe).
 //
 // # Duties of the caller
 //
 // A [Space] is closed after its last use. Calls that change the same file do
 // not overlap: [Space.Resolve] gives the name to order them by. [Space.Recover]
 // is called once, before the first patch, after a start.
+//
+// # Secrets
+//
+// A [Mask] hides secrets in what is read, and a search finds nothing that is
+// only in them. The hash and the size of a whole file, an expected hash that
+// fits and a patch that applies do tell whether a guess of the whole content, or
+// of whole lines, is right. So a file whose secret is short enough to be guessed
+// belongs outside the roots, or under a rule of the policy that denies it.
 //
 // # Invariants
 //

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -66,13 +67,13 @@ func envelopeFile(mark string, body []string) (fileEdit, error) {
 			}
 			content = append(append(content, added...), '\n')
 		}
-		return fileEdit{to: name, apply: func([]byte) ([]byte, *Error) { return content, nil }}, nil
+		return fileEdit{to: name, apply: func(context.Context, []byte) ([]byte, error) { return content, nil }}, nil
 	}
 	if name, ok := strings.CutPrefix(mark, envelopeDelete); ok {
 		if len(body) > 0 {
 			return fileEdit{}, patchError(name, 0, "expected nothing after a deletion")
 		}
-		return fileEdit{from: name, apply: func([]byte) ([]byte, *Error) { return nil, nil }}, nil
+		return fileEdit{from: name, apply: func(context.Context, []byte) ([]byte, error) { return nil, nil }}, nil
 	}
 	name, ok := strings.CutPrefix(mark, envelopeUpdate)
 	if !ok {
@@ -91,7 +92,9 @@ func envelopeFile(mark string, body []string) (fileEdit, error) {
 	if len(chunks) == 0 && e.to == e.from {
 		return e, patchError(name, 0, "expected a hunk, got none")
 	}
-	e.apply = func(before []byte) ([]byte, *Error) { return applyChunks(name, chunks, before) }
+	e.apply = func(ctx context.Context, before []byte) ([]byte, error) {
+		return applyChunks(ctx, name, chunks, before)
+	}
 	return e, nil
 }
 
@@ -134,7 +137,7 @@ func parseChunks(name string, body []string) ([]chunk, error) {
 
 // applyChunks applies hunks in their order. A hunk has to fit at exactly one
 // place after the one before it, or after its anchor.
-func applyChunks(name string, chunks []chunk, before []byte) ([]byte, *Error) {
+func applyChunks(ctx context.Context, name string, chunks []chunk, before []byte) ([]byte, error) {
 	lines := linesOf(before)
 	// The envelope knows no last line without an end; one keeps it.
 	bare := len(lines) > 0 && !strings.HasSuffix(lines[len(lines)-1], "\n")
@@ -144,7 +147,7 @@ func applyChunks(name string, chunks []chunk, before []byte) ([]byte, *Error) {
 	var out []string
 	from := 0
 	for i, c := range chunks {
-		at, err := c.place(name, i+1, lines, from)
+		at, err := c.place(ctx, name, i+1, lines, from)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +162,10 @@ func applyChunks(name string, chunks []chunk, before []byte) ([]byte, *Error) {
 	return []byte(text), nil
 }
 
-func (c chunk) place(name string, number int, lines []string, from int) (int, *Error) {
+func (c chunk) place(ctx context.Context, name string, number int, lines []string, from int) (int, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
 	if c.anchor != "" {
 		i := slices.Index(lines[from:], c.anchor+"\n")
 		if i < 0 {
@@ -181,6 +187,9 @@ func (c chunk) place(name string, number int, lines []string, from int) (int, *E
 	}
 	found := -1
 	for at := from; at+len(c.old) <= len(lines); at++ {
+		if ctx.Err() != nil { // many lines that are equal take long
+			return 0, context.Cause(ctx)
+		}
 		if !slices.Equal(lines[at:at+len(c.old)], c.old) {
 			continue
 		}

@@ -17,7 +17,8 @@ type rule struct {
 	negate, dirOnly bool
 	anchored        bool // matches the whole path below its folder
 	kind            ruleKind
-	text            string   // of an exact rule or a suffix
+	text            string   // of an exact rule; what is before the *
+	end             string   // what is behind the *
 	parts           []string // of any other pattern, by its slashes
 }
 
@@ -25,7 +26,7 @@ type ruleKind uint8
 
 const (
 	exact   ruleKind = iota // a name without wildcards
-	suffix                  // * and a text without wildcards
+	around                  // one * with texts around it
 	pattern                 // all else
 )
 
@@ -62,29 +63,40 @@ func parseRule(line string) (rule, bool) {
 	if line == "" {
 		return r, false
 	}
-	r.parts = strings.Split(line, "/")
+	const special = `*?[\`
+	before, behind, star := strings.Cut(line, "*")
 	switch {
-	case !strings.ContainsAny(line, `*?[\`):
+	case !strings.ContainsAny(line, special):
 		r.kind, r.text = exact, line
-	case !r.anchored && line[0] == '*' && !strings.ContainsAny(line[1:], `*?[\`):
-		r.kind, r.text = suffix, line[1:]
+	case star && !r.anchored && !strings.ContainsAny(before+behind, special):
+		r.kind, r.text, r.end = around, before, behind
 	default:
 		r.kind = pattern
+		// Shells write [!a] where package path writes [^a].
+		r.parts = strings.Split(strings.ReplaceAll(line, "[!", "[^"), "/")
 	}
 	return r, true
 }
 
-// ignored tells whether a path is ignored; the last rule that matches in the
-// nearest file decides. The folders above were asked before.
-func (r *rules) ignored(name string, isDir bool) bool {
+// ignored tells whether a file or folder is ignored, by the path of the folder
+// that it is in and its name; the last rule that matches in the nearest file
+// decides. The folders above were asked before.
+func (r *rules) ignored(path, name string, isDir bool) bool {
+	whole := ""
 	for ; r != nil; r = r.up {
-		below := name
-		if r.dir != "" {
-			below = name[len(r.dir)+1:]
-		}
-		base := below[strings.LastIndexByte(below, '/')+1:]
 		for i := len(r.list) - 1; i >= 0; i-- {
-			if one := &r.list[i]; (isDir || !one.dirOnly) && one.matches(below, base) {
+			one := &r.list[i]
+			if one.dirOnly && !isDir {
+				continue
+			}
+			subject := name
+			if one.anchored {
+				if whole == "" {
+					whole = strings.TrimPrefix(path+"/"+name, "/")
+				}
+				subject = strings.TrimPrefix(whole[len(r.dir):], "/")
+			}
+			if one.matches(subject) {
 				return !one.negate
 			}
 		}
@@ -92,16 +104,16 @@ func (r *rules) ignored(name string, isDir bool) bool {
 	return false
 }
 
-func (r *rule) matches(below, base string) bool {
-	subject := base
-	if r.anchored {
-		subject = below
-	}
+// matches compares with a name, or with a path where the rule is anchored.
+func (r *rule) matches(subject string) bool {
 	switch r.kind {
 	case exact:
 		return subject == r.text
-	case suffix:
-		return strings.HasSuffix(subject, r.text)
+	case around:
+		return len(subject) >= len(r.text)+len(r.end) && strings.HasPrefix(subject, r.text) && strings.HasSuffix(subject, r.end)
+	}
+	if len(r.parts) == 1 && r.parts[0] != "**" {
+		return matchName(r.parts[0], subject)
 	}
 	return matchParts(r.parts, strings.Split(subject, "/"))
 }
@@ -129,8 +141,7 @@ func matchParts(patterns, names []string) bool {
 }
 
 func matchName(pattern, name string) bool {
-	// Shells write [!a] where package path writes [^a].
-	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
+	ok, err := path.Match(pattern, name)
 	return err == nil && ok
 }
 
@@ -152,4 +163,14 @@ func parseGlob(text string) (*glob, error) {
 	return &glob{r}, nil
 }
 
-func (g *glob) matches(rel, base string) bool { return g == nil || g.r.matches(rel, base) }
+// matches tells whether a file is wanted, by the path of its folder below the
+// one that is searched, and its name.
+func (g *glob) matches(rel, name string) bool {
+	switch {
+	case g == nil:
+		return true
+	case g.r.anchored:
+		return g.r.matches(strings.TrimPrefix(rel+"/"+name, "/"))
+	}
+	return g.r.matches(name)
+}

@@ -19,8 +19,7 @@ type looker struct {
 	literal []byte
 	anchor  int
 	re      *regexp.Regexp // nil: the literal is all
-	scan    *regexp.Regexp // re for a text of many lines; nil: line by line
-	endLine bool           // re looks at the end of a line
+	tree    *syntax.Regexp // of re
 }
 
 func newLooker(r *SearchRequest) (*looker, error) {
@@ -43,18 +42,19 @@ func newLooker(r *SearchRequest) (*looker, error) {
 	if l.re, err = regexp.Compile(query); err != nil {
 		return nil, badField("query", "expected an RE2 pattern: %s", err)
 	}
-	tree, err := syntax.Parse(query, syntax.Perl)
-	if err != nil {
+	if l.tree, err = syntax.Parse(query, syntax.Perl); err != nil {
 		return nil, badField("query", "expected an RE2 pattern: %s", err)
 	}
-	l.setLiteral(required(tree, l.fold))
-	many, err := syntax.Parse("(?m:"+query+")", syntax.Perl)
-	if err == nil && !has(many, syntax.OpBeginText, syntax.OpEndText) {
-		l.endLine = has(many, syntax.OpEndLine)
-		l.scan, _ = regexp.Compile("(?m:" + query + ")")
+	l.setLiteral(required(l.tree, l.fold))
+	if len(l.literal) < minLiteral {
+		l.literal = nil // it would be found in every other line
 	}
 	return l, nil
 }
+
+// minLiteral is the least length of a literal that a pattern is searched by, in
+// bytes.
+const minLiteral = 3
 
 func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
@@ -119,26 +119,19 @@ func foldsInASCII(text []rune, fold bool) bool {
 	return true
 }
 
-func has(re *syntax.Regexp, ops ...syntax.Op) bool {
-	for _, op := range ops {
-		if re.Op == op {
-			return true
-		}
-	}
-	for _, sub := range re.Sub {
-		if has(sub, ops...) {
-			return true
-		}
-	}
-	return false
+// name tells whether a file name matches, also where its secrets are masked.
+func (l *looker) name(name string) bool {
+	return l.inName(name) && (l.mask == nil || l.inName(string(l.mask.Part([]byte(name), 0, len(name)))))
 }
 
-// name tells whether a file name matches.
-func (l *looker) name(name string) bool {
-	if l.re != nil {
+func (l *looker) inName(name string) bool {
+	switch {
+	case l.re != nil:
 		return l.re.MatchString(name)
+	case l.fold:
+		return l.index([]byte(name)) >= 0
 	}
-	return l.index([]byte(name)) >= 0
+	return strings.Contains(name, string(l.literal))
 }
 
 // index is where the literal is in b, -1 where it is not.
@@ -196,30 +189,44 @@ func equalFold(b, lower []byte) bool {
 	return true
 }
 
-// file gives the first match of each line to found, until that says no.
-func (l *looker) file(text []byte, found func(Match) bool) {
-	perLine := l.re != nil && (l.scan == nil || l.endLine && bytes.Contains(text, []byte("\r\n")))
-	number, counted := 1, 0
+// automaton is a fresh one for the pattern; nil where there is no pattern.
+func (l *looker) automaton() *automaton {
+	if l.re == nil {
+		return nil
+	}
+	a, err := newAutomaton(l.tree)
+	if err != nil {
+		return nil // cannot be: package regexp has taken it
+	}
+	return a
+}
+
+// pieceSize is how much of a text is searched before it is asked whether to go
+// on, in bytes and to the end of a line.
+const pieceSize = 64 << 10
+
+// file gives the first match of each line to found, until that or goOn says no.
+func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found func(Match) bool) {
+	number, counted, limit := 1, 0, 0
 	for at := 0; at < len(text); {
-		hit := l.candidate(text[at:], perLine)
+		if at >= limit {
+			if !goOn() {
+				return
+			}
+			limit = lineEnd(text, min(at+pieceSize, len(text)-1)) + 1
+		}
+		hit := l.candidate(text[at:min(limit, len(text))], lines)
 		if hit < 0 {
-			return
+			at = limit
+			continue
 		}
 		hit += at
-		start := bytes.LastIndexByte(text[:hit], '\n') + 1
-		end := len(text)
-		if i := bytes.IndexByte(text[hit:], '\n'); i >= 0 {
-			end = hit + i
-		}
+		start, end := bytes.LastIndexByte(text[:hit], '\n')+1, lineEnd(text, hit)
 		line := bytes.TrimSuffix(text[start:end], []byte("\r"))
 		at = end + 1
-		column := hit - start
-		if l.re != nil {
-			place := l.re.FindIndex(line)
-			if place == nil {
-				continue
-			}
-			column = place[0]
+		column := l.inLine(line, hit-start, lines)
+		if column < 0 || !l.inMasked(text, start, start+len(line)) {
+			continue
 		}
 		number += bytes.Count(text[counted:start], []byte("\n"))
 		counted = start
@@ -229,19 +236,54 @@ func (l *looker) file(text []byte, found func(Match) bool) {
 	}
 }
 
+// lineEnd is where the line ends that a place is in: its newline, or the end of
+// the text.
+func lineEnd(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i
+	}
+	return len(text)
+}
+
 // candidate is a place in the first line that may match, -1 where none can.
-func (l *looker) candidate(text []byte, perLine bool) int {
+func (l *looker) candidate(text []byte, lines *automaton) int {
 	switch {
 	case len(l.literal) > 0:
 		return l.index(text)
-	case perLine:
+	case lines == nil:
 		return 0
 	}
-	place := l.scan.FindIndex(text)
-	if place == nil {
+	return lines.find(text)
+}
+
+// inLine is where a line matches, -1 where it does not; the literal was found at
+// a place.
+func (l *looker) inLine(line []byte, at int, lines *automaton) int {
+	if l.re == nil {
+		return at
+	}
+	// A line that a literal was found in may still be told from a match at once.
+	if len(l.literal) > 0 && lines != nil && lines.find(line) < 0 {
 		return -1
 	}
-	return min(place[0], len(text)-1)
+	if place := l.re.FindIndex(line); place != nil {
+		return place[0]
+	}
+	return -1
+}
+
+// inMasked tells whether a line matches without its secrets too: else a secret
+// could be guessed, piece by piece, by what is found.
+func (l *looker) inMasked(text []byte, start, end int) bool {
+	if l.mask == nil {
+		return true
+	}
+	low, high := max(start-l.mask.Edge, 0), min(end+l.mask.Edge, len(text))
+	line := l.mask.Part(text[low:high], start-low, end-low)
+	if l.re != nil {
+		return l.re.Match(line)
+	}
+	return l.index(line) >= 0
 }
 
 func (l *looker) match(text []byte, start, end, number, column int, line []byte) Match {

@@ -110,11 +110,25 @@ func (s *Space) inPatch(r PatchRequest, name string) (place, error) {
 	return p, err
 }
 
+// notLink refuses a name of a patch that is itself a symlink: the file that it
+// leads to would be deleted, and the link would stay.
+func (s *Space) notLink(r PatchRequest, name string) error {
+	above, err := s.find(filepath.Join(r.Path, filepath.Dir(filepath.FromSlash(name))))
+	if err != nil {
+		return err
+	}
+	info, err := above.root.Lstat(filepath.Join(above.rel, filepath.Base(filepath.FromSlash(name))))
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return refuse(NotAFile, name, "%q is a symlink, which a patch neither deletes nor renames; name the file that it leads to", name)
+	}
+	return nil // what is not there is told when it is read
+}
+
 // fileEdit is what a patch does to one file.
 type fileEdit struct {
 	from, to string      // empty: is created, is deleted
 	mode     os.FileMode // permission bits, 0 where the patch says nothing
-	apply    func(before []byte) ([]byte, *Error)
+	apply    func(ctx context.Context, before []byte) ([]byte, error)
 }
 
 func parsePatch(text string) ([]fileEdit, error) {
@@ -150,7 +164,7 @@ func (s *Space) Patch(ctx context.Context, r PatchRequest) (*PatchResult, error)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err := w.add(e); err != nil {
+		if err := w.add(ctx, e); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +176,7 @@ func (s *Space) Patch(ctx context.Context, r PatchRequest) (*PatchResult, error)
 	if err := w.reportable(); err != nil {
 		return nil, err
 	}
-	result := &PatchResult{DryRun: r.DryRun, Diff: diffOf(w.list)}
+	result := &PatchResult{DryRun: r.DryRun, Diff: diffOf(ctx, w.list)}
 	var backups map[string]string
 	if !r.DryRun {
 		k := s.newCommit(w.list)
@@ -241,10 +255,14 @@ func (w *patchWork) file(name string) (*change, error) {
 	return &w.list[len(w.list)-1], nil
 }
 
-func (w *patchWork) add(e fileEdit) error {
-	var before []byte
+func (w *patchWork) add(ctx context.Context, e fileEdit) error {
 	mode := e.mode
 	if e.from != "" {
+		if e.to != e.from {
+			if err := w.space.notLink(w.request, e.from); err != nil {
+				return err
+			}
+		}
 		old, err := w.file(e.from)
 		if err != nil {
 			return err
@@ -252,10 +270,9 @@ func (w *patchWork) add(e fileEdit) error {
 		if !old.exists {
 			return refuse(NotFound, e.from, "there is no file %q", e.from)
 		}
-		before = old.before
-		after, failed := e.apply(before)
-		if failed != nil {
-			return failed
+		after, err := e.apply(ctx, old.before)
+		if err != nil {
+			return err
 		}
 		if e.to == e.from {
 			old.after = after
@@ -274,9 +291,9 @@ func (w *patchWork) add(e fileEdit) error {
 		}
 		return w.create(e.to, after, mode, exact)
 	}
-	after, failed := e.apply(nil)
-	if failed != nil {
-		return failed
+	after, err := e.apply(ctx, nil)
+	if err != nil {
+		return err
 	}
 	return w.create(e.to, after, mode, false)
 }

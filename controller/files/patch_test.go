@@ -1,6 +1,8 @@
 package files
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const ten = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -168,6 +171,62 @@ func TestPatchRefused(t *testing.T) {
 	refused(t, "a hash of another file", err, InvalidRequest)
 }
 
+// TestPatchHeedsTime: row 7. Looking for a hunk among many equal lines ends with
+// the time of the command, not hours later.
+func TestPatchHeedsTime(t *testing.T) {
+	s, dir := space(t, map[string]string{"f": strings.Repeat("x\n", 1_000_000)})
+	old := strings.Repeat("x\n", 50_000)
+	for name, patch := range map[string]string{
+		"unified":  "--- a/f\n+++ b/f\n@@ -1,50001 +1,50001 @@\n" + strings.ReplaceAll(old, "x", " x") + "-y\n+z\n",
+		"envelope": "*** Begin Patch\n*** Update File: f\n" + strings.ReplaceAll(old, "x", " x") + "-y\n+z\n*** End Patch",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := s.Patch(ctx, PatchRequest{Patch: patch}); err != context.DeadlineExceeded {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// TestPatchSymlink: rows 14 and 15. A patch changes the file that a symlink leads
+// to; to delete or rename by it is refused, since the link would stay.
+func TestPatchSymlink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no symlinks")
+	}
+	s, dir := space(t, map[string]string{"d/f": "x\n"})
+	if err := errors.Join(os.Symlink("d/f", filepath.Join(dir, "l")), os.Symlink("d", filepath.Join(dir, "e"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, patch := range map[string]string{
+		"delete":          "--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+		"rename":          "diff --git a/l b/m\nsimilarity index 100%\nrename from l\nrename to m\n",
+		"delete envelope": "*** Begin Patch\n*** Delete File: l\n*** End Patch",
+		"move":            "*** Begin Patch\n*** Update File: l\n*** Move to: m\n-x\n+y\n*** End Patch",
+	} {
+		_, err := s.Patch(t.Context(), PatchRequest{Patch: patch})
+		if e := refused(t, name, err, NotAFile); e.Details["path"] != "l" || !strings.Contains(e.Message, "symlink") {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	if _, err := s.Patch(t.Context(), PatchRequest{Patch: "--- a/l\n+++ b/l\n@@ -1 +1 @@\n-x\n+y\n"}); err != nil {
+		t.Error(err)
+	}
+	if got := tree(t, dir)["d/f"]; got != "y\n" {
+		t.Errorf("the file is %q", got)
+	}
+	// A folder on the way may be a symlink.
+	if _, err := s.Patch(t.Context(), PatchRequest{Path: "e", Patch: "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-y\n"}); err != nil {
+		t.Error(err)
+	}
+	if _, there := tree(t, dir)["d/f"]; there {
+		t.Error("the file is still there")
+	}
+}
+
 // TestPatchMode: git's modes, and the mode of a renamed file.
 func TestPatchMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -216,7 +275,7 @@ func TestDiffApplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.after = []byte(b)
-		d := diffOf([]change{c})
+		d := diffOf(t.Context(), []change{c})
 		if _, err := s.Patch(t.Context(), PatchRequest{Patch: d.Text}); err != nil {
 			t.Fatalf("%q to %q: %v\n%s", a, b, err, d.Text)
 		}
@@ -244,7 +303,7 @@ func TestDiffIsBounded(t *testing.T) {
 		fmt.Fprintf(&a, "a%d\n", i)
 		fmt.Fprintf(&b, "b%d\n", i)
 	}
-	d := diffOf([]change{{before: []byte(a.String()), after: []byte(b.String()), exists: true}})
+	d := diffOf(t.Context(), []change{{before: []byte(a.String()), after: []byte(b.String()), exists: true}})
 	if d.Omitted != "too large" || len(d.Text) > maxDiff {
 		t.Errorf("a diff of %d bytes, %q", len(d.Text), d.Omitted)
 	}

@@ -14,8 +14,8 @@ import (
 
 // Recover undoes the changes that a process has left unfinished, so that all
 // their files are as they were before, and drops old backups. It returns how
-// many changes it undid. Files whose root is not among the roots now are left
-// alone, and their record stays.
+// many changes it undid. Where the root of such a file is not among the roots
+// now, the change and its record stay, and the error says what to do.
 func (s *Space) Recover() (int, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, pendingDir))
 	if err != nil {
@@ -88,9 +88,9 @@ func (s *Space) tidy(id string) error {
 		return err
 	}
 	for _, f := range p.Files {
-		r, err := s.rootOf(f)
-		if err != nil {
-			return err
+		r, ok := s.rootOf(f)
+		if !ok {
+			return nil // the next start with this root tidies up
 		}
 		for _, what := range []string{sideNew, sideOld} {
 			if err := r.Remove(side(f.Path, id, what)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,13 +101,14 @@ func (s *Space) tidy(id string) error {
 	return os.Remove(s.recordPath(id, "done"))
 }
 
-func (s *Space) rootOf(f pendingFile) (root, error) {
+// rootOf is the root of a file, where it is among those that are given now.
+func (s *Space) rootOf(f pendingFile) (root, bool) {
 	for _, r := range s.roots {
 		if r.real == f.Root {
-			return r, nil
+			return r, true
 		}
 	}
-	return root{}, fmt.Errorf("unfinished change of %q: its root %q is not given", f.Path, f.Root)
+	return root{}, false
 }
 
 // undo brings every file of a commit back. It needs no room on a disk.
@@ -124,9 +125,9 @@ func (s *Space) undo(id string) error {
 		return err
 	}
 	for _, f := range p.Files {
-		r, err := s.rootOf(f)
-		if err != nil {
-			return err
+		r, ok := s.rootOf(f)
+		if !ok {
+			return fmt.Errorf("the change of %q in %q was not finished: start once with that folder among the roots to have it undone; or, to leave its files as they are, remove %q", f.Path, f.Root, s.recordPath(id, "json"))
 		}
 		if err := undoFile(r, f, id); err != nil {
 			return fmt.Errorf("undo the change of %q: %w", f.Path, err)

@@ -2,7 +2,7 @@ package files
 
 import (
 	"context"
-	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -29,8 +29,6 @@ const (
 	maxLine = 500
 	// maxSearched bounds a file that is searched, in bytes.
 	maxSearched = 64 << 20
-	// aheadBatches is how many batches the walker may be ahead of the collector.
-	aheadBatches = 64
 )
 
 // SearchRequest asks where something is.
@@ -46,7 +44,7 @@ type SearchRequest struct {
 	MaxResults    int   `json:"max_results,omitempty"`
 	ContextLines  int   `json:"context_lines,omitempty"`
 	// Hidden, where it is not nil, tells files that are not looked into, by
-	// their whole path. It is called by one goroutine.
+	// their whole path. It is called by several goroutines.
 	Hidden func(path string) bool `json:"-"`
 	// Mask, where it is not nil, hides secrets in the lines. It is called by
 	// several goroutines.
@@ -87,8 +85,8 @@ func (m *Match) size() int {
 	return n
 }
 
-// searchWork is one search. A walker hands out batches of files of one folder;
-// searchers look into them; a collector puts the matches into order.
+// searchWork is one search. Searchers take its parts from a queue, and what they
+// find is collected in order.
 type searchWork struct {
 	request SearchRequest
 	look    *looker
@@ -96,10 +94,7 @@ type searchWork struct {
 	top     place
 	single  bool // the path is a file
 	most    int  // bytes of matches
-	jobs    chan *job
-	found   chan *job
-	window  chan struct{} // one for each batch that is on its way
-	hidden  int64         // the walker's count
+	open    func(root *os.Root, rel string) (dir, error)
 }
 
 // Search finds text, a pattern or names, without binary and git-ignored files
@@ -107,7 +102,7 @@ type searchWork struct {
 // where it is not nil, is called now and then with the number of files so far,
 // by one goroutine. The error is an [*Error] or the cause of ctx.
 func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress func(files int64)) (*SearchResult, error) {
-	w := &searchWork{request: r, most: most}
+	w := &searchWork{request: r, most: most, open: openDir}
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -125,7 +120,7 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
-	if hidden := r.Hidden; s.closed != "" && inside(w.top.abs(), s.closed) {
+	if hidden := r.Hidden; s.closed != "" && inside(strings.ToLower(w.top.abs()), strings.ToLower(s.closed)) {
 		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
 	}
 	return w.run(ctx, progress)
@@ -162,78 +157,61 @@ func (w *searchWork) check() error {
 	return err
 }
 
-// errEnough ends a search that has what it needs.
-var errEnough = errors.New("enough was found")
-
 func (w *searchWork) run(ctx context.Context, progress func(int64)) (*SearchResult, error) {
-	inner, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	searchers := runtime.GOMAXPROCS(0)
-	// The window bounds what is found and not yet in order.
-	w.jobs, w.found, w.window = make(chan *job, aheadBatches), make(chan *job, aheadBatches), make(chan struct{}, aheadBatches)
-	var walked error
-	var all, walker sync.WaitGroup
-	walker.Go(func() {
-		defer close(w.jobs)
-		walked = w.walk(inner)
-	})
-	for range searchers {
+	first, err := w.first()
+	if err != nil {
+		return nil, fromOS(w.request.Path, err)
+	}
+	q := newQueue(first)
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	context.AfterFunc(inner, q.end)
+	var failed error // of the folder that is searched
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			s := &searcher{work: w}
-			for j := range w.jobs {
-				if inner.Err() == nil {
-					s.search(j)
+			s := &searcher{work: w, ctx: inner, lines: w.look.automaton()}
+			for p := q.take(); p != nil; p = q.take() {
+				parts, err := s.do(p)
+				if err != nil {
+					failed = err // there is one first part
 				}
-				j.release()
-				w.found <- j
+				q.finish(p, parts)
 			}
 		})
 	}
-	go func() {
-		all.Wait()
-		close(w.found)
-	}()
-	result := w.collect(stop, progress)
-	walker.Wait()
-	if ctx.Err() != nil {
+	result := w.collect(q, first, progress)
+	stop()
+	all.Wait()
+	q.release()
+	switch {
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case failed != nil:
+		return nil, fromOS(w.request.Path, failed)
 	}
-	if walked != nil && !errors.Is(walked, errEnough) {
-		return nil, fromOS(w.request.Path, walked)
-	}
-	result.Skipped += w.hidden
 	return result, nil
 }
 
-// collect takes the batches in the order of the walk until enough is found.
-func (w *searchWork) collect(stop context.CancelCauseFunc, progress func(int64)) *SearchResult {
+// collect takes what is found in the order of the paths until that is enough.
+func (w *searchWork) collect(q *queue, first *part, progress func(int64)) *SearchResult {
 	result := &SearchResult{Matches: []Match{}}
-	early := map[int]*job{}
-	next, size := 0, 0
-	for j := range w.found {
-		early[j.number] = j
-		for j := early[next]; j != nil; j = early[next] {
-			delete(early, next)
-			next++
-			<-w.window
-			if result.Truncated {
-				continue
+	size := 0
+	q.collect(first, func(p *part) bool {
+		result.Files += p.files
+		result.Skipped += p.skipped
+		for _, m := range p.matches {
+			if size += m.size(); len(result.Matches) == w.request.MaxResults || size > w.most {
+				result.Truncated = true
+				return false
 			}
-			result.Files += j.files
-			result.Skipped += j.skipped
-			for _, m := range j.matches {
-				if size += m.size(); len(result.Matches) == w.request.MaxResults || size > w.most {
-					result.Truncated = true
-					stop(errEnough)
-					break
-				}
-				result.Matches = append(result.Matches, m)
-			}
-			if progress != nil {
-				progress(result.Files)
-			}
+			result.Matches = append(result.Matches, m)
 		}
-	}
+		if progress != nil && (p.names != nil || p.files > 0) {
+			progress(result.Files)
+		}
+		return true
+	})
 	return result
 }
 

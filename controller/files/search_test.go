@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -128,6 +129,58 @@ func TestSearchBounds(t *testing.T) {
 	}
 }
 
+// TestSearchStops: a search of one large file ends with its context, and does not
+// look at the rest first.
+func TestSearchStops(t *testing.T) {
+	l, err := newLooker(&SearchRequest{Query: "x+y", Kind: KindRegex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(strings.Repeat(strings.Repeat("x", 99)+"\n", 100_000))
+	asked := 0
+	l.file(text, l.automaton(), func() bool { asked++; return asked < 3 }, func(Match) bool { return true })
+	if asked != 3 {
+		t.Errorf("it was asked %d times, want 3: the third says no", asked)
+	}
+	asked = 0
+	l.file(text, l.automaton(), func() bool { asked++; return true }, func(Match) bool { return true })
+	if most := len(text)/pieceSize + 1; asked < most-1 || asked > most {
+		t.Errorf("%d bytes: asked %d times", len(text), asked)
+	}
+}
+
+// TestSearchNoGuess: remote.md rule 7. Whether a secret is in a file cannot be
+// asked piece by piece.
+func TestSearchNoGuess(t *testing.T) {
+	const secret = "hunter2-and-more"
+	s, _ := space(t, map[string]string{"f": "key=" + secret + " open\nother open\n", secret + ".txt": "x\n"})
+	mask := &Mask{Edge: len(secret), Part: func(b []byte, from, to int) []byte {
+		hidden := bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
+		return hidden[from:to]
+	}}
+	for _, r := range []SearchRequest{
+		{Query: "hunt"},
+		{Query: secret},
+		{Query: "HUNTER2", CaseSensitive: new(bool)},
+		{Query: "=h"},
+		{Query: `=h\w+2`, Kind: KindRegex},
+		{Query: `unter[0-9]-`, Kind: KindRegex},
+		{Query: "hunter", Kind: KindName},
+	} {
+		r.Mask = mask
+		if got := places(t, s, r); len(got) > 0 {
+			t.Errorf("%q is told at %q", r.Query, got)
+		}
+		r.Mask = nil
+		if got := places(t, s, r); len(got) == 0 {
+			t.Errorf("%q: nothing is found without the mask, so nothing was tried", r.Query)
+		}
+	}
+	if got := places(t, s, SearchRequest{Query: "open", Mask: mask}); !slices.Equal(got, []string{"f:1:22", "f:2:7"}) {
+		t.Errorf("beside the secret: %q", got)
+	}
+}
+
 // TestIgnoredAsGit: what is searched is what git does not ignore.
 func TestIgnoredAsGit(t *testing.T) {
 	git, err := exec.LookPath("git")
@@ -197,7 +250,8 @@ func FuzzLook(f *testing.F) {
 				want = append(want, fmt.Sprintf("%d:%d", i+1, at[0]+1))
 			}
 		}
-		l.file([]byte(text), func(m Match) bool {
+		always := func() bool { return true }
+		l.file([]byte(text), l.automaton(), always, func(m Match) bool {
 			got = append(got, fmt.Sprintf("%d:%d", m.Line, m.Column))
 			return true
 		})

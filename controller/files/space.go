@@ -149,7 +149,11 @@ func (s *Space) find(path string) (place, error) {
 	return p, err
 }
 
-func (s *Space) isClosed(abs string) bool { return s.closed != "" && inside(s.closed, abs) }
+// isClosed compares without case: some file systems take the two spellings for
+// one.
+func (s *Space) isClosed(abs string) bool {
+	return s.closed != "" && inside(strings.ToLower(s.closed), strings.ToLower(abs))
+}
 
 // locate resolves a path and finds the root that it is in.
 func (s *Space) locate(path string) (place, error) {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -146,14 +147,14 @@ func unifiedEdit(f *gitdiff.File) (fileEdit, error) {
 	case f.IsDelete:
 		e.to, name = "", e.from
 	}
-	e.apply = func(before []byte) ([]byte, *Error) { return applyUnified(name, f, before) }
+	e.apply = func(ctx context.Context, before []byte) ([]byte, error) { return applyUnified(ctx, name, f, before) }
 	return e, nil
 }
 
 // applyUnified moves each hunk to where its lines stand, and then lets the
 // library apply all of them, into memory since it writes what comes before a
 // conflict.
-func applyUnified(name string, f *gitdiff.File, before []byte) ([]byte, *Error) {
+func applyUnified(ctx context.Context, name string, f *gitdiff.File, before []byte) ([]byte, error) {
 	lines := linesOf(before)
 	from, shift := 0, int64(0)
 	for i, h := range f.TextFragments {
@@ -167,7 +168,10 @@ func applyUnified(name string, f *gitdiff.File, before []byte) ([]byte, *Error) 
 		if h.OldLines == 0 {
 			want++ // the position is the line before
 		}
-		at := nearest(lines, old, want, from)
+		at, err := nearest(ctx, lines, old, want, from)
+		if err != nil {
+			return nil, err
+		}
 		if at < 0 {
 			return nil, patchError(name, i+1, "its %d old lines are not in the file", len(old))
 		}
@@ -192,19 +196,23 @@ func applyUnified(name string, f *gitdiff.File, before []byte) ([]byte, *Error) 
 }
 
 // nearest finds lines in a file at or after from, as near to a place as can be;
-// of two places that are equally near, the first. -1 is nowhere.
-func nearest(lines, old []string, want, from int) int {
+// of two places that are equally near, the first. -1 is nowhere. The error is the
+// cause of ctx: in a file of many equal lines it takes long.
+func nearest(ctx context.Context, lines, old []string, want, from int) (int, error) {
 	last := len(lines) - len(old)
 	if last < from {
-		return -1
+		return -1, nil
 	}
 	want = min(max(want, from), last)
 	for d := 0; want-d >= from || want+d <= last; d++ {
+		if ctx.Err() != nil {
+			return -1, context.Cause(ctx)
+		}
 		for _, at := range []int{want - d, want + d} {
 			if at >= from && at <= last && slices.Equal(lines[at:at+len(old)], old) {
-				return at
+				return at, nil
 			}
 		}
 	}
-	return -1
+	return -1, nil
 }

@@ -3,14 +3,11 @@ package files
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -26,108 +23,68 @@ const (
 	gitIgnore = ".gitignore"
 )
 
-// job is a batch of files of one folder, and what was found in them.
-type job struct {
-	number int
-	dir    *folder
-	names  []string
-
-	matches        []Match
-	files, skipped int64
-}
-
-func (j *job) release() { j.dir.release() }
-
-// folder is an open folder that several batches share.
-type folder struct {
-	*os.Root
-	rel  string // below the folder that is searched, "" is itself
-	uses atomic.Int32
-}
-
-func (f *folder) release() {
-	if f.uses.Add(-1) == 0 {
-		f.Close()
-	}
-}
-
-func (f *folder) join(name string) string {
-	if f.rel == "" {
-		return name
-	}
-	return f.rel + "/" + name
-}
-
-// walker hands out the files below a folder, in the order of their paths.
-type walker struct {
-	ctx    context.Context
-	work   *searchWork
-	number int
-}
-
-// walk hands out every file that is to be searched.
-func (w *searchWork) walk(ctx context.Context) error {
-	k := &walker{ctx: ctx, work: w}
-	dir, name := w.top.rel, ""
+// first is the part that all others come from.
+func (w *searchWork) first() (*part, error) {
 	if w.single {
-		dir, name = filepath.Dir(w.top.rel), filepath.Base(w.top.rel)
+		d, err := w.open(w.top.root.Root, filepath.Dir(w.top.rel))
+		if err != nil {
+			return nil, err
+		}
+		return &part{in: newFolder(d, ""), names: []string{filepath.Base(w.top.rel)}}, nil
 	}
-	root, err := w.top.root.OpenRoot(dir)
+	d, err := w.open(w.top.root.Root, w.top.rel)
 	if err != nil {
-		return err
-	}
-	top := &folder{Root: root}
-	top.uses.Store(1)
-	defer top.release()
-	if w.single {
-		return k.hand(top, []string{name})
+		return nil, err
 	}
 	// Patterns of the folders above count from there: their paths begin with
 	// the way down, which every path of the walk then has in front.
-	base := filepath.ToSlash(w.top.rel)
-	if base == "." {
-		base = ""
+	path := filepath.ToSlash(w.top.rel)
+	if path == "." {
+		path = ""
 	}
-	return k.folder(top, base, k.above(base), 0)
+	return &part{in: newFolder(d, ""), path: path, rules: w.above(path)}, nil
 }
 
 // above reads the ignore files from the root down to the folder's parent.
-func (k *walker) above(base string) *rules {
-	if base == "" {
+func (w *searchWork) above(path string) *rules {
+	if path == "" {
 		return nil
 	}
 	var r *rules
 	dir := ""
-	for _, name := range strings.Split(base, "/") {
-		if sub, err := k.work.top.root.OpenRoot(filepath.Join(".", filepath.FromSlash(dir))); err == nil {
-			r = k.rulesOf(sub, dir, r, true, true)
-			sub.Close()
-		}
+	for _, name := range strings.Split(path, "/") {
+		r = w.rulesOf(dir, r, true, true)
 		dir = strings.TrimPrefix(dir+"/"+name, "/")
 	}
 	return r
 }
 
-// rulesOf adds the ignore files of one folder.
-func (k *walker) rulesOf(dir *os.Root, path string, up *rules, hasGit, hasIgnore bool) *rules {
+// rulesOf adds the ignore files of one folder, by its path below the root.
+func (w *searchWork) rulesOf(path string, up *rules, hasGit, hasIgnore bool) *rules {
 	if hasGit {
-		up = k.ignoreFile(dir, filepath.Join(gitDir, "info", "exclude"), path, up)
+		up = w.ignoreFile(path, gitDir+"/info/exclude", up)
 	}
 	if hasIgnore {
-		up = k.ignoreFile(dir, gitIgnore, path, up)
+		up = w.ignoreFile(path, gitIgnore, up)
 	}
 	return up
 }
 
-func (k *walker) ignoreFile(dir *os.Root, name, path string, up *rules) *rules {
-	if info, err := dir.Lstat(name); err != nil || !info.Mode().IsRegular() {
+// ignoreFile reads an ignore file; there are few, so the way down is that of
+// the os.Root.
+func (w *searchWork) ignoreFile(path, name string, up *rules) *rules {
+	root, file := w.top.root, filepath.FromSlash(strings.TrimPrefix(path+"/"+name, "/"))
+	if info, err := root.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return up
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := root.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return up // one that cannot be read ignores nothing, as with git
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return up
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreFile))
 	if err != nil {
 		return up
@@ -135,149 +92,133 @@ func (k *walker) ignoreFile(dir *os.Root, name, path string, up *rules) *rules {
 	return parseRules(up, path, text)
 }
 
-// folder walks one folder; path is its path below the root, for the rules.
-func (k *walker) folder(dir *folder, path string, up *rules, depth int) error {
-	if k.ctx.Err() != nil {
-		return context.Cause(k.ctx)
-	}
-	entries, err := readDir(dir.Root)
-	if err != nil {
-		if dir.rel == "" {
-			return err
-		}
-		return nil // one that cannot be read, or is gone, is passed over
-	}
-	has := func(name string) bool {
-		_, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
-		return ok
-	}
-	here := k.rulesOf(dir.Root, path, up, has(gitDir), has(gitIgnore))
-	var names []string
-	for _, e := range entries {
-		name := e.Name()
-		below := strings.TrimPrefix(path+"/"+name, "/")
-		switch {
-		case e.Type().IsRegular():
-			switch {
-			case here.ignored(below, false) || !k.work.glob.matches(dir.join(name), name):
-			case k.work.request.Hidden != nil && k.work.request.Hidden(filepath.Join(k.work.top.root.real, below)):
-				k.work.hidden++
-			default:
-				names = append(names, name)
-			}
-		case e.IsDir() && name != gitDir && depth < maxDepth && !here.ignored(below, true):
-			if err := k.flush(dir, &names, 1); err != nil {
-				return err
-			}
-			if err := k.sub(dir, name, below, here, depth); err != nil {
-				return err
-			}
-		}
-		if err := k.flush(dir, &names, batchFiles); err != nil {
-			return err
-		}
-	}
-	return k.flush(dir, &names, 1)
-}
-
-func (k *walker) sub(dir *folder, name, below string, here *rules, depth int) error {
-	root, err := dir.OpenRoot(name)
-	if err != nil {
-		return nil
-	}
-	sub := &folder{Root: root, rel: dir.join(name)}
-	sub.uses.Store(1)
-	defer sub.release()
-	return k.folder(sub, below, here, depth+1)
-}
-
-func readDir(dir *os.Root) ([]fs.DirEntry, error) {
-	f, err := dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
-// flush hands the names out where there are at least so many.
-func (k *walker) flush(dir *folder, names *[]string, least int) error {
-	if len(*names) < least {
-		return nil
-	}
-	err := k.hand(dir, *names)
-	*names = nil
-	return err
-}
-
-func (k *walker) hand(dir *folder, names []string) error {
-	select {
-	case k.work.window <- struct{}{}:
-	case <-k.ctx.Done():
-		return context.Cause(k.ctx)
-	}
-	dir.uses.Add(1)
-	k.work.jobs <- &job{number: k.number, dir: dir, names: names}
-	k.number++
-	return nil
-}
-
-// searcher looks into files with a buffer of its own.
+// searcher works on parts, with buffers and an automaton of its own.
 type searcher struct {
-	work *searchWork
-	buf  []byte
+	work   *searchWork
+	ctx    context.Context
+	lister lister
+	buf    []byte
+	lines  *automaton // nil where none is of use
 }
 
-func (s *searcher) search(j *job) {
-	for _, name := range j.names {
-		if s.work.request.Kind == KindName {
-			j.files++
-			if s.work.look.name(name) {
-				j.matches = append(j.matches, Match{File: s.work.shown(j.dir.join(name))})
+// do works on a part, and gives those that it leads to.
+func (s *searcher) do(p *part) ([]*part, error) {
+	if p.names != nil {
+		s.search(p)
+		return nil, nil
+	}
+	at := p.in
+	if p.name != "" {
+		d, err := p.in.folder(p.name)
+		if err != nil {
+			return nil, nil // one that cannot be read, or is gone, is passed over
+		}
+		at = newFolder(d, p.in.join(p.name))
+		defer at.release()
+	}
+	entries, err := at.list(&s.lister)
+	if err != nil {
+		if p.name == "" {
+			return nil, err
+		}
+		return nil, nil
+	}
+	return s.split(p, at, s.wanted(p, at, entries)), nil
+}
+
+// wanted is what of a folder is searched, in order.
+func (s *searcher) wanted(p *part, at *folder, entries []entry) []entry {
+	hasGit, hasIgnore := false, false
+	for _, e := range entries {
+		hasGit, hasIgnore = hasGit || e.name == gitDir, hasIgnore || e.name == gitIgnore
+	}
+	p.rules = s.work.rulesOf(p.path, p.rules, hasGit, hasIgnore)
+	kept := entries[:0]
+	for _, e := range entries {
+		if e.kind == fileEntry && s.wantsFile(p, at, e.name) || e.kind == folderEntry && s.wantsFolder(p, e.name) {
+			kept = append(kept, e)
+		}
+	}
+	slices.SortFunc(kept, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return kept
+}
+
+func (s *searcher) wantsFolder(p *part, name string) bool {
+	return name != gitDir && p.depth < maxDepth && !p.rules.ignored(p.path, name, true)
+}
+
+// wantsFile tells what costs least first.
+func (s *searcher) wantsFile(p *part, at *folder, name string) bool {
+	w := s.work
+	if !w.glob.matches(at.rel, name) || p.rules.ignored(p.path, name, false) {
+		return false
+	}
+	if w.request.Hidden != nil && w.request.Hidden(filepath.Join(w.top.root.real, filepath.FromSlash(p.path), name)) {
+		p.skipped++
+		return false
+	}
+	if w.request.Kind == KindName {
+		p.files++
+		return w.look.name(name)
+	}
+	return true
+}
+
+// split makes parts of what is in a folder: batches of files between folders.
+// Each holds the folder.
+func (s *searcher) split(p *part, at *folder, entries []entry) []*part {
+	var parts []*part
+	for i := 0; i < len(entries); {
+		if e := entries[i]; e.kind == folderEntry {
+			path := e.name
+			if p.path != "" {
+				path = p.path + "/" + e.name
 			}
+			parts = append(parts, &part{in: at, name: e.name, path: path, rules: p.rules, depth: p.depth + 1})
+			i++
 			continue
 		}
-		text, ok := s.read(j.dir.Root, name)
+		var names []string
+		for i < len(entries) && entries[i].kind == fileEntry && len(names) < batchFiles {
+			names = append(names, entries[i].name)
+			i++
+		}
+		parts = append(parts, &part{in: at, names: names})
+	}
+	at.uses.Add(int32(len(parts)))
+	return parts
+}
+
+// search looks into files.
+func (s *searcher) search(p *part) {
+	w := s.work
+	for _, name := range p.names {
+		if s.ctx.Err() != nil {
+			return
+		}
+		if w.request.Kind == KindName {
+			if w.single {
+				p.files++
+				if !w.look.name(name) {
+					return
+				}
+			}
+			p.matches = append(p.matches, Match{File: w.shown(p.in.join(name))})
+			continue
+		}
+		text, ok := p.in.read(name, s.buf, maxSearched)
+		s.buf = text
 		if !ok || bytes.IndexByte(text, 0) >= 0 { // a NUL is what makes it binary
-			j.skipped++
+			p.skipped++
 			continue
 		}
-		j.files++
-		s.work.look.file(text, func(m Match) bool {
-			m.File = s.work.shown(j.dir.join(name))
-			j.matches = append(j.matches, m)
+		p.files++
+		goOn := func() bool { return s.ctx.Err() == nil }
+		w.look.file(text, s.lines, goOn, func(m Match) bool {
+			m.File = w.shown(p.in.join(name))
+			p.matches = append(p.matches, m)
 			// One more than wanted tells that there is more.
-			return len(j.matches) <= s.work.request.MaxResults
+			return len(p.matches) <= w.request.MaxResults
 		})
 	}
-}
-
-// read reads a whole regular file; false where it is too large or not readable.
-func (s *searcher) read(dir *os.Root, name string) ([]byte, bool) {
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
-		return nil, false
-	}
-	size := int(info.Size())
-	if cap(s.buf) < size {
-		s.buf = make([]byte, max(size, 64<<10))
-	}
-	n := 0
-	for n < size { // what is added meanwhile is not looked for
-		m, err := f.Read(s.buf[n:size])
-		if n += m; errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, false
-		}
-	}
-	return s.buf[:n], true
 }

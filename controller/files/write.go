@@ -79,7 +79,7 @@ func (s *Space) Write(ctx context.Context, r WriteRequest) (*WriteResult, error)
 	}
 	return &WriteResult{
 		Path: p.abs(), Created: !c.exists, Size: int64(len(content)), SHA256: hashOf(content),
-		Backup: k.backups[r.Path], Diff: diffOf([]change{c}),
+		Backup: k.backups[r.Path], Diff: diffOf(ctx, []change{c}),
 	}, nil
 }
 

@@ -4,6 +4,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -209,4 +210,44 @@ func TestKilledCommit(t *testing.T) {
 		return nil
 	}
 	k.run(t.Context())
+}
+
+// TestRecoverOtherRoot: what was not finished in a root that is not given now is
+// left as it is, and the error says what to do; a finished change waits for its
+// root to be tidied up.
+func TestRecoverOtherRoot(t *testing.T) {
+	s, dir := space(t, map[string]string{"a": "A", "gone": "G"})
+	k := s.newCommit(changes(t, s, map[string]string{"a": "a2", "gone": ""}))
+	if err := k.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(Config{Roots: []string{t.TempDir()}, Dir: s.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_, err = other.Recover()
+	for _, says := range []string{`"a"`, dir, "roots", s.recordPath(k.id, "json")} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the error is %v, want it to say %s", err, says)
+		}
+	}
+	if n, err := s.Recover(); n != 1 || err != nil {
+		t.Errorf("%d undone, %v", n, err)
+	}
+	if got := tree(t, dir); !maps.Equal(got, map[string]string{"a": "A", "gone": "G"}) {
+		t.Errorf("the files are %q", got)
+	}
+	k = s.newCommit(changes(t, s, map[string]string{"a": "a2", "gone": ""}))
+	if err := errors.Join(k.prepare(t.Context()), k.replace(), os.Rename(s.recordPath(k.id, "json"), s.recordPath(k.id, "done"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, space := range []*Space{other, s} {
+		if n, err := space.Recover(); n != 0 || err != nil {
+			t.Errorf("of a finished one %d undone, %v", n, err)
+		}
+	}
+	if got := tree(t, dir); !maps.Equal(got, map[string]string{"a": "a2"}) {
+		t.Errorf("the files are %q", got)
+	}
 }

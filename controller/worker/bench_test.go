@@ -38,15 +38,15 @@ func BenchmarkCommand(b *testing.B) {
 			}
 		})
 	})
-	for _, spares := range []bool{false, true} {
-		name := map[bool]string{false: "runner", true: "ready-runner"}[spares]
+	for _, spares := range []int{0, maxSpares} {
+		name := map[int]string{0: "runner", maxSpares: "ready-runner"}[spares]
 		b.Run(name, func(b *testing.B) {
 			p := serve(b, devserver.WorkerConfig{})
 			w, err := New(p.cfg)
 			if err != nil {
 				b.Fatal(err)
 			}
-			w.runs.spares = spares
+			w.runs.most = spares
 			median(b, func(int) {
 				seen := newWatched(w.mask)
 				turn := encodeTurn([]string{"true"}, p.config.Root, nil, nil)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,35 +134,51 @@ func TestFilesDiskFull(t *testing.T) {
 	check("on a read-only disk", "PERMISSION_DENIED", `"f"`)
 }
 
-// TestNoPermission: row 17. Over the wire: what the account of the worker may
-// not do is PERMISSION_DENIED.
-func TestNoPermission(t *testing.T) {
-	if !apartMounts(t) {
+// unprivileged starts a worker that may not do everything: in a process of
+// another user where this one is root.
+func (p *peer) unprivileged() {
+	p.t.Helper()
+	if os.Getuid() != 0 {
+		p.start()
 		return
 	}
-	p := serve(t, devserver.WorkerConfig{})
-	p.write("secret", "x")
-	p.write("locked/f", "old\n")
 	const nobody = 65534
-	for path, mode := range map[string]os.FileMode{"secret": 0, "locked": 0o555, ".": 0o755, "..": 0o755} {
-		if err := os.Chmod(filepath.Join(p.config.Root, path), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
 	// Its program and its state stand where it may go.
-	p.config.Dir = small(t, "64m")
-	program := filepath.Join(p.config.Dir, "worker")
+	program := filepath.Join(p.config.Dir, "program")
 	text, err := os.ReadFile(os.Args[0])
 	if err == nil {
 		err = os.WriteFile(program, text, 0o755)
 	}
-	if err == nil {
-		err = os.Chmod(filepath.Dir(p.config.Dir), 0o755)
+	p.config.Dir = filepath.Join(p.config.Dir, "state")
+	err = errors.Join(err, os.Mkdir(p.config.Dir, 0o700), os.Chown(p.config.Dir, nobody, nobody))
+	for _, dir := range []string{p.config.Root, filepath.Dir(p.config.Root), filepath.Dir(p.config.Dir), filepath.Dir(filepath.Dir(p.config.Dir))} {
+		err = errors.Join(err, os.Chmod(dir, 0o755))
 	}
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	p.apartAs(program, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+	attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	probe := exec.Command(program, "-test.run", "^$")
+	probe.SysProcAttr = attr
+	if err := probe.Run(); err != nil {
+		p.t.Skipf("root may not start a process of another user in %q: %s", filepath.Dir(program), err)
+	}
+	p.apartAs(program, attr)
+}
+
+// TestNoPermission: row 17. Over the wire: what the account of the worker may
+// not do is PERMISSION_DENIED.
+func TestNoPermission(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.write("secret", "x")
+	p.write("locked/f", "old\n")
+	for path, mode := range map[string]os.FileMode{"secret": 0, "locked": 0o555} {
+		if err := os.Chmod(filepath.Join(p.config.Root, path), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(p.config.Root, "locked"), 0o755) }) // to be removed
+	p.unprivileged()
 	for args, path := range map[string]string{
 		ToolRead + ` {"path":"secret"}`:                                                                "secret",
 		ToolWrite + ` {"path":"locked/new","content":""}`:                                              "locked/new",

@@ -49,10 +49,11 @@
 // # What a command costs
 //
 // Three programs start one after the other before a command's own: the runner
-// (and beside it its guardian), the harness, then the command. So one run is
-// kept ready, which the next command takes; it is ended when there was none for
-// 5 minutes. The first command, and one that comes at once after another, wait
-// for the whole chain.
+// (and beside it its guardian), the harness, then the command. So two runs are
+// kept ready, which the next commands take; they are ended when there was none
+// for 5 minutes. Where the last one is taken another starts at once, else when
+// the command is over. The first command waits for the whole chain, and so does
+// one in a row that is faster than runs become ready.
 //
 //	go test -run '^$' -bench Command ./controller/worker
 //

@@ -40,7 +40,7 @@ func (w *Worker) runKept(ctx context.Context, x *execution, spec runSpec) outcom
 	}
 	order, err := json.Marshal(keepOrder{
 		Dir: p.dir, Status: p.record.processStatus, Turn: spec.turn, Cwd: spec.dir,
-		Runner: w.cfg.Runner, Harness: w.cfg.Harness, Env: w.cfg.Env, Secrets: w.cfg.Secrets,
+		Runner: w.cfg.Runner, Harness: w.cfg.Harness, Env: w.cfg.Env, Secrets: w.secrets(),
 	})
 	if err != nil {
 		return failed(fault(CodeInternal, "%s", err)) // cannot be: only text

@@ -197,6 +197,41 @@ func TestKeptSecrets(t *testing.T) {
 	}
 }
 
+// TestRenewedToken: remote.md rule 7. A token that was renewed after a process had
+// begun is masked in its output, whatever part is read; one that was renewed
+// before is known to the keeper of the next process.
+func TestRenewedToken(t *testing.T) {
+	t.Parallel()
+	const renewed = "the-renewed-token"
+	p := keptPeer(t)
+	current := p.cfg.Link.Token
+	p.cfg.Link.Token = func() (string, error) { return current() }
+	p.start()
+	r := p.keep("echo before " + renewed + " behind; exec sleep 300")
+	all := func() string {
+		out, _ := p.statusOf(r, `,"max_bytes":100`).Fields["output"].(map[string]any)
+		return fmt.Sprint(out["content"])
+	}
+	p.until("the output", func() bool { return strings.Contains(all(), renewed) })
+	current = func() (string, error) { return renewed, nil }
+	if _, err := p.worker.linkConfig().Token(); err != nil { // as at a connection
+		t.Fatal(err)
+	}
+	if got := all(); got != "before [masked] behind\n" {
+		t.Errorf("the output is %q", got)
+	}
+	for offset := range 30 {
+		out, _ := p.statusOf(r, fmt.Sprintf(`,"offset":%d,"max_bytes":3`, offset)).Fields["output"].(map[string]any)
+		text := strings.ReplaceAll(fmt.Sprint(out["content"]), "[masked]", "")
+		if strings.Trim(text, "before behind\n") != "" {
+			t.Errorf("at %d: %q", offset, text)
+		}
+	}
+	if list := p.worker.secrets(); list[len(list)-1] != renewed {
+		t.Error("the next keeper does not know the token")
+	}
+}
+
 // gone is the answer's way to a worker that was killed.
 type gone struct{}
 

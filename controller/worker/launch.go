@@ -17,17 +17,20 @@ const (
 	// retainRun bounds what is kept of the stream of a run, in bytes: the
 	// output is kept elsewhere.
 	retainRun = 1 << 20
+	// maxSpares is how many runs wait ready: one for the next command, and one
+	// for the command that comes at once after that, while a third starts.
+	maxSpares = 2
 	// spareLife is how long a run waits for a command before it is ended: the
-	// three processes of a server that is silent cost memory.
+	// processes of a server that is silent cost memory.
 	spareLife = 5 * time.Minute
 	// fillAfterStart and fillAfterEnd are how long after the start and the end
-	// of a command the next spare starts: not beside its start, its end and
-	// its answer, which it would slow down.
+	// of a command the next spare starts, as long as there is another: not
+	// beside its start, its end and its answer, which it would slow down.
 	fillAfterStart = 500 * time.Millisecond
 	fillAfterEnd   = 5 * time.Millisecond
 )
 
-// launcher starts runs, and keeps one ready: three programs start one after the
+// launcher starts runs, and keeps some ready: three programs start one after the
 // other before a command's own, which takes most of the time of a short command.
 type launcher struct {
 	// runner and harness are command lines, env the environment of both, dir
@@ -38,12 +41,11 @@ type launcher struct {
 	dir     string
 	// jobs counts runners that have not ended yet; nil counts none.
 	jobs *sync.WaitGroup
-	// spares keeps one run ready for the next command.
-	spares bool
+	// most is how many runs are kept ready for the next commands.
+	most int
 
 	mu     sync.Mutex
-	spare  *run
-	idle   *time.Timer
+	spares []*run // the oldest first
 	closed bool
 }
 
@@ -59,6 +61,8 @@ type run struct {
 	last       *protocol.Terminal // set before over is closed
 	// expired tells that the run was ended since its time was up.
 	expired atomic.Bool
+	// idle ends a spare; nil for a run that never was one.
+	idle *time.Timer
 }
 
 // start starts a command under a runner of its own. Seen is called with each
@@ -82,6 +86,7 @@ func (l *launcher) start(spec runSpec, seen func(*protocol.Event)) (*run, error)
 	}
 	r.seen.Store(&hook)
 	r.send(controller.Command{Type: protocol.TurnStart, Payload: spec.turn})
+	l.fillFirst()
 	return r, nil
 }
 
@@ -170,52 +175,66 @@ func (r *run) terminal() *protocol.Terminal {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// take gives the spare away, nil where there is none that lives.
+// take gives away the spare that has waited longest, nil where none lives.
 func (l *launcher) take() *run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.spare
-	l.spare = nil
-	if r == nil {
-		return nil
+	for len(l.spares) > 0 {
+		r := l.spares[0]
+		l.spares = slices.Delete(l.spares, 0, 1)
+		r.idle.Stop()
+		if !isClosed(r.over) {
+			return r
+		}
 	}
-	l.idle.Stop()
-	select {
-	case <-r.over:
-		return nil
-	default:
-		return r
+	return nil
+}
+
+// fillFirst starts a spare at once where none is left: the next command may be
+// on its way.
+func (l *launcher) fillFirst() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.spares) == 0 {
+		l.add()
 	}
 }
 
-// fill has a spare ready for the next command.
+// fill has all spares ready.
 func (l *launcher) fill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.spares || l.closed || l.spare != nil {
-		return
+	for len(l.spares) < l.most && l.add() {
+	}
+}
+
+// add starts a spare where there is room for one; the lock is held.
+func (l *launcher) add() bool {
+	if l.closed || len(l.spares) >= l.most {
+		return false
 	}
 	r, err := l.prepare()
 	if err != nil {
-		return // the next command tells why
+		return false // the next command tells why
 	}
-	l.spare = r
-	l.idle = time.AfterFunc(spareLife, func() {
+	l.spares = append(l.spares, r)
+	r.idle = time.AfterFunc(spareLife, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.spare == r {
-			l.spare = nil
+		if i := slices.Index(l.spares, r); i >= 0 {
+			l.spares = slices.Delete(l.spares, i, i+1)
 			go r.client.Close()
 		}
 	})
+	return true
 }
 
-// close ends the spare; there is none any more.
+// close ends the spares; there are none any more.
 func (l *launcher) close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	if r := l.take(); r != nil {
+	for r := l.take(); r != nil; r = l.take() {
 		go r.client.Close()
 	}
 }

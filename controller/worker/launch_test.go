@@ -3,26 +3,30 @@
 package worker
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"prp/protocol"
 )
 
-// spare waits for a run that is ready for the next command.
-func (p *peer) spare() *run {
+// spares waits for the runs that are ready for the next commands.
+func (p *peer) spares() []*run {
 	p.t.Helper()
-	var r *run
-	p.until("a spare", func() bool {
+	var list []*run
+	p.until("the spares", func() bool {
 		p.worker.runs.mu.Lock()
 		defer p.worker.runs.mu.Unlock()
-		r = p.worker.runs.spare
-		return r != nil
+		list = slices.Clone(p.worker.runs.spares)
+		return len(list) == maxSpares
 	})
-	return r
+	return list
 }
 
-// TestSpare: issue point 3. The next command finds its runner ready; one whose
-// runner was killed meanwhile gets another; none is left when the worker ends.
+// TestSpare: issue point 3. The next commands find their runners ready, the one
+// that has waited longest first; one whose runner was killed meanwhile is passed
+// over; none is left when the worker ends.
 func TestSpare(t *testing.T) {
 	p := ready(t)
 	runs := func(what string) {
@@ -32,27 +36,59 @@ func TestSpare(t *testing.T) {
 		}
 	}
 	runs("without a spare")
-	first := p.spare()
+	first := p.spares()
 	runs("with a spare")
-	<-first.over // it was the one
-	second := p.spare()
-	if first == second {
-		t.Fatal("a run is given twice")
+	<-first[0].over // it was the one
+	second := p.spares()
+	if slices.Contains(second, first[0]) || !slices.Contains(second, first[1]) {
+		t.Fatal("the spares are not those that were not used, and a new one")
 	}
-	second.client.Kill()
+	for _, r := range second {
+		r.client.Kill()
+	}
 	runs("after a kill")
-	third := p.spare()
-	pid := strconv.Itoa(third.client.PID())
-	if !alive(pid) {
-		t.Errorf("the spare %s does not live", pid)
+	var pids []string
+	for _, r := range p.spares() {
+		pids = append(pids, strconv.Itoa(r.client.PID()))
+	}
+	for _, pid := range pids {
+		if !alive(pid) {
+			t.Errorf("the spare %s does not live", pid)
+		}
 	}
 	p.end()
-	if alive(pid) {
-		t.Errorf("the spare %s lives without its worker", pid)
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("the spare %s lives without its worker", pid)
+		}
 	}
 	p.worker.runs.fill()
-	if p.worker.runs.spare != nil {
+	p.worker.runs.fillFirst()
+	if len(p.worker.runs.spares) > 0 {
 		t.Error("a worker that has ended makes a spare")
+	}
+}
+
+// TestSpareForTheNext: where a command takes the last spare, the next one starts
+// with it, not after it.
+func TestSpareForTheNext(t *testing.T) {
+	t.Parallel()
+	p := ready(t)
+	l := p.worker.runs
+	spec := runSpec{turn: encodeTurn([]string{"true"}, p.config.Root, nil, nil)}
+	for range 3 { // without a spare, then each with that of the one before
+		r, err := l.start(spec, func(*protocol.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.mu.Lock()
+		if len(l.spares) == 0 || len(l.spares) > maxSpares || slices.Contains(l.spares, r) {
+			t.Errorf("there are %d spares", len(l.spares))
+		}
+		l.mu.Unlock()
+		if end := r.terminal(); end == nil || end.Reconciliation.Reason != protocol.ReasonSuccess {
+			t.Errorf("the end is %+v", end)
+		}
 	}
 }
 
@@ -62,7 +98,7 @@ func TestTimeoutWithSpare(t *testing.T) {
 	t.Parallel()
 	p := ready(t)
 	p.do(ToolRun, `{"argv":["true"]}`)
-	p.spare()
+	p.spares()
 	r := p.do(ToolRun, `{"argv":["sh","-c","echo $$ > pid; echo said; exec sleep 300"]}`, `,"timeout_ms":3000`)
 	if r.Status != StatusTimeout || r.Stdout != "said\n" || r.DurationMS < 3000 || alive(strings.TrimSpace(p.read("pid"))) {
 		t.Errorf("the result is %s", r.Raw)

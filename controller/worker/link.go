@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"prp/controller/bridge"
@@ -12,7 +13,14 @@ import (
 func (w *Worker) linkConfig() bridge.LinkConfig {
 	cfg := w.cfg.Link
 	if token := cfg.Token; token != nil {
-		cfg.Token = w.mask.Tokens(w.cfg.Secrets, token)
+		masked := w.mask.Tokens(w.cfg.Secrets, token)
+		cfg.Token = func() (string, error) {
+			text, err := masked()
+			if err == nil {
+				w.token.Store(&text)
+			}
+			return text, err
+		}
 	}
 	cfg.MaxFrame = MaxFrame
 	connected, before := false, cfg.Changed
@@ -30,6 +38,15 @@ func (w *Worker) linkConfig() bridge.LinkConfig {
 		}
 	}
 	return cfg
+}
+
+// secrets are the values that are masked now, with the token that was used last.
+func (w *Worker) secrets() []string {
+	list := slices.Clone(w.cfg.Secrets)
+	if token := w.token.Load(); token != nil && !slices.Contains(list, *token) {
+		list = append(list, *token)
+	}
+	return list
 }
 
 // session is one connection.

@@ -48,8 +48,9 @@ type PolicyRule struct {
 	// Tools are names of tools; none is every tool.
 	Tools []string `json:"tools,omitempty" jsonschema:"description=Names of tools; none is every tool."`
 	// Paths match a file that is one of them or below it: absolute, or
-	// relative to the first root. For command.run it is the working folder.
-	Paths []string `json:"paths,omitempty" jsonschema:"description=Files or folders with all that is below: absolute or relative to the first root. For command.run it is the working folder."`
+	// relative to the first root. For command.run it is the working folder. A
+	// rule that does not allow also matches them in upper or lower case.
+	Paths []string `json:"paths,omitempty" jsonschema:"description=Files or folders with all that is below: absolute or relative to the first root. For command.run it is the working folder. A rule that denies or asks also matches them in upper or lower case."`
 	// Argv is how the words of a command have to begin.
 	Argv []string `json:"argv,omitempty" jsonschema:"description=The first words of the command; only with tools command.run."`
 	// Env are variables that the command may set. Since PATH and others decide
@@ -157,7 +158,8 @@ func (r PolicyRule) matches(s subject, path string) bool {
 	if len(r.Tools) > 0 && !slices.Contains(r.Tools, s.tool) {
 		return false
 	}
-	if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(dir string) bool { return path != "" && isBelow(dir, path) }) {
+	below := func(dir string) bool { return path != "" && isBelow(dir, path, r.Class != ClassAllow) }
+	if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, below) {
 		return false
 	}
 	other := func(name string) bool { return !slices.Contains(r.Env, name) }
@@ -167,7 +169,13 @@ func (r PolicyRule) matches(s subject, path string) bool {
 	return len(r.Argv) <= len(s.argv) && slices.Equal(r.Argv, s.argv[:len(r.Argv)])
 }
 
-func isBelow(dir, path string) bool {
+// isBelow tells whether a path is a folder or below it. With fold names that
+// differ in upper and lower case are one: some file systems take them for one,
+// and what is denied must not be had by another spelling.
+func isBelow(dir, path string, fold bool) bool {
+	if fold {
+		dir, path = strings.ToLower(dir), strings.ToLower(path)
+	}
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
@@ -185,7 +193,7 @@ func (a *approvals) check(c *Command, class Class, keep func(id, use string) err
 	case class == ClassAllow:
 		return nil
 	case class == ClassDeny:
-		e := fault(CodePolicyDenied, "the local policy denies this %s", c.Tool)
+		e := fault(CodePolicyDenied, "the local policy denies this %s; the worker's --policy says what is allowed", c.Tool)
 		e.Details["tool"] = c.Tool
 		return e
 	case !c.Policy.Approved || c.Policy.ApprovalID == "":

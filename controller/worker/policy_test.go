@@ -263,3 +263,37 @@ func TestApproval(t *testing.T) {
 		t.Errorf("another approval: %s", r.Raw)
 	}
 }
+
+// TestPolicyCase: row 16. What is denied is denied by any spelling that a file
+// system may take for the same; what is allowed is allowed as it is spelled.
+func TestPolicyCase(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	p.cfg.Policy = Policy{Rules: []PolicyRule{
+		{Class: ClassDeny, Paths: []string{"Locked"}},
+		{Class: ClassApprove, Paths: []string{"asked"}},
+		{Class: ClassAllow, Paths: []string{"Free"}},
+	}}
+	for _, name := range []string{"locked/f", "Locked/f", "ASKED/f"} {
+		p.write(name, "text\n")
+	}
+	for _, name := range []string{"Free", "free"} {
+		if err := os.MkdirAll(filepath.Join(p.config.Root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.start()
+	for path, code := range map[string]Code{"locked/f": CodePolicyDenied, "Locked/f": CodePolicyDenied, "LOCKED/new": CodePolicyDenied, "ASKED/f": CodeApprovalRequired} {
+		p.refused("read "+path, p.do(ToolRead, fmt.Sprintf(`{"path":%q}`, path)), code)
+	}
+	if r := p.do(ToolSearch, `{"query":"text"}`); len(r.Fields["matches"].([]any)) != 0 || r.Fields["skipped"] != 3.0 {
+		t.Errorf("the search says %s", r.Raw)
+	}
+	if r := p.do(ToolWrite, `{"path":"Free/new","content":""}`); r.Status != StatusSuccess {
+		t.Errorf("what is allowed: %s", r.Raw)
+	}
+	denied := p.do(ToolWrite, `{"path":"free/new2","content":""}`)
+	p.refused("another spelling of it", denied, CodePolicyDenied)
+	if denied.Error != nil && !strings.Contains(denied.Error.Message, "--policy") {
+		t.Errorf("the message does not say what to do: %s", denied.Error.Message)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"prp/controller/files"
 	"prp/protocol"
 )
 
@@ -60,7 +61,7 @@ func makeStatus(w *Worker, x *execution) (subject, *Error) {
 		}
 		result := statusResult{processStatus: p.snapshot()}
 		if args.MaxBytes > 0 {
-			part, err := p.read(args)
+			part, err := p.read(args, w.fileMask())
 			if err != nil {
 				return failed(fault(CodeInternal, "the output cannot be read: %s", err))
 			}
@@ -71,8 +72,10 @@ func makeStatus(w *Worker, x *execution) (subject, *Error) {
 	return subject{}, nil
 }
 
-// read reads a part of the output, cut at a character.
-func (p *background) read(args statusArgs) (*processOutput, error) {
+// read reads a part of the output, cut at a character. What the process has
+// written was masked with the secrets of then; the mask hides those of now, such
+// as a token that was renewed.
+func (p *background) read(args statusArgs, mask *files.Mask) (*processOutput, error) {
 	f, err := os.Open(filepath.Join(p.dir, args.Stream))
 	if err != nil {
 		return nil, err
@@ -82,19 +85,31 @@ func (p *background) read(args statusArgs) (*processOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, min(max(info.Size()-args.Offset, 0), args.MaxBytes))
-	n, err := f.ReadAt(b, args.Offset)
+	edge := int64(0)
+	if mask != nil {
+		edge = int64(mask.Edge)
+	}
+	size := max(info.Size()-args.Offset, 0)
+	from := max(min(args.Offset, info.Size())-edge, 0)
+	b := make([]byte, min(args.Offset, info.Size())-from+min(size, args.MaxBytes+edge))
+	n, err := f.ReadAt(b, from)
 	if n < len(b) {
 		return nil, errors.Join(errors.New("expected more output"), err)
 	}
+	begin := int(min(args.Offset, info.Size()) - from)
+	part := b[begin:min(len(b), begin+int(args.MaxBytes))]
 	// The stream is valid UTF-8; only the part may begin or end inside a
 	// character.
-	for cut := 0; cut < utf8.UTFMax-1 && len(b) > 1 && !utf8.Valid(b); cut++ {
-		b = b[:len(b)-1]
+	for cut := 0; cut < utf8.UTFMax-1 && len(part) > 1 && !utf8.Valid(part); cut++ {
+		part = part[:len(part)-1]
 	}
-	out := &processOutput{Stream: args.Stream, Offset: args.Offset, NextOffset: args.Offset + int64(len(b)), Encoding: "utf-8", Content: string(b)}
-	if !utf8.Valid(b) {
-		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(b)
+	out := &processOutput{Stream: args.Stream, Offset: args.Offset, NextOffset: args.Offset + int64(len(part)), Encoding: "utf-8"}
+	valid := utf8.Valid(part)
+	if mask != nil {
+		part = mask.Part(b, begin, begin+len(part))
+	}
+	if out.Content = string(part); !valid {
+		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(part)
 	}
 	return out, nil
 }

@@ -18,8 +18,13 @@ const ProtocolVersion = 1
 // MaxFrame bounds a frame each way, in bytes (worker.md row 2).
 const MaxFrame = 1 << 20
 
-// maxID bounds ids, in characters, as elsewhere in the protocol.
-const maxID = 160
+// maxID bounds ids, in characters, as elsewhere in the protocol. A command with
+// a longer one is told so (row 2), up to maxEchoedID; beyond that the frame is
+// ignored, since its id would take the room of the answer.
+const (
+	maxID       = 160
+	maxEchoedID = 4096
+)
 
 // Tools (seed).
 const (
@@ -220,7 +225,7 @@ func decodeFrame(frame []byte) (inbound, error) {
 	if in.isAck || in.isEvent {
 		return in, nil
 	}
-	if id, err := text(m, "command_id", maxID); err == nil && id != "" {
+	if id, err := text(m, "command_id", maxEchoedID); err == nil && id != "" {
 		return inbound{command: &Command{CommandID: id}, bad: badField("tool", "expected a command, an event or an acknowledgement")}, nil
 	}
 	return in, errIgnored
@@ -234,7 +239,7 @@ func strayID(frame []byte) string {
 	if json.Unmarshal(frame, &m) != nil || m == nil {
 		return ""
 	}
-	id, bad := text(m, "command_id", maxID)
+	id, bad := text(m, "command_id", maxEchoedID)
 	if bad != nil || strings.ContainsRune(id, utf8.RuneError) {
 		return ""
 	}
@@ -277,12 +282,12 @@ const (
 // decodeCommand reads a frame with the member tool.
 func decodeCommand(m bridge.Members) (inbound, error) {
 	c := &Command{Timeout: defaultTimeout, Args: m["args"]}
-	id, bad := text(m, "command_id", maxID)
+	id, bad := text(m, "command_id", maxEchoedID)
 	if bad != nil || id == "" {
 		return inbound{}, errIgnored // nobody could tell what an answer is to
 	}
 	c.CommandID = id
-	in := inbound{command: c}
+	in := inbound{command: c, bad: longID(id)}
 	for _, member := range []struct {
 		name string
 		at   *string
@@ -305,6 +310,14 @@ func decodeCommand(m bridge.Members) (inbound, error) {
 	}
 	c.digests(m)
 	return in, nil
+}
+
+// longID refuses an id that is longer than others are.
+func longID(id string) *Error {
+	if n := utf8.RuneCountInString(id); n > maxID {
+		return badField("command_id", "expected at most %d characters, got %d", maxID, n)
+	}
+	return nil
 }
 
 // decodePolicyContext reads what is said of an approval. Names are compared

@@ -30,6 +30,7 @@ type Worker struct {
 	store    *bridge.Store
 	space    *files.Space
 	mask     *bridge.Masker
+	token    atomic.Pointer[string] // the one that was used last
 	policy   Policy
 	uses     approvals
 	usesLog  *journal.Journal
@@ -86,7 +87,7 @@ func New(cfg Config) (*Worker, error) {
 		commands: make(chan inbound), calls: make(chan func()),
 		active: map[string]*execution{}, processes: map[string]*background{},
 	}
-	w.runs = &launcher{runner: cfg.Runner, harness: cfg.Harness, env: cfg.Env, jobs: &w.jobs, spares: true}
+	w.runs = &launcher{runner: cfg.Runner, harness: cfg.Harness, env: cfg.Env, jobs: &w.jobs, most: maxSpares}
 	if len(cfg.Roots) > 0 {
 		w.runs.dir = cfg.Roots[0]
 	}

@@ -78,6 +78,25 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%s: the details name no field: %s", frame, r.Raw)
 		}
 	}
+	for n, answers := range map[int]int{161: 1, 4096: 1, 4097: 0} { // row 2; up to 160 it is an id
+		long := strings.Repeat("é", n)
+		p.frame(fmt.Sprintf(`{"command_id":%q,"task_id":"task","tool":"worker.ping"}`, long))
+		if p.do(ToolPing, "{}"); answers > 0 {
+			r := p.result(long)
+			p.refused("a long id", r, CodeInvalidRequest)
+			if r.Error.Details["field"] != "command_id" || r.TaskID != "task" {
+				t.Errorf("an id of %d characters: %s", n, r.Raw)
+			}
+		}
+		if got := p.results(long); got != answers {
+			t.Errorf("an id of %d characters: %d answers, want %d", n, got, answers)
+		}
+	}
+	exact := strings.Repeat("é", 160)
+	p.frame(fmt.Sprintf(`{"command_id":%q,"tool":"worker.ping"}`, exact))
+	if r := p.result(exact); r.Status != StatusSuccess {
+		t.Errorf("an id of 160 characters: %s", r.Raw)
+	}
 	p.refused("unknown tool", p.do("file.chmod", "{}"), CodeUnknownTool)
 	p.frame(`{"command_id":"big","tool":"worker.ping","args":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`)
 	p.until("a new connection", func() bool {

@@ -81,7 +81,7 @@ var rooms = map[string]room{
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	// The file tools know no network, no process and no protocol.
-	"controller/files":     {third: []string{gitdiff}},
+	"controller/files":     {third: []string{gitdiff, xsys}},
 	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
 	"controller/workerclient": {
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
@@ -260,8 +260,9 @@ func TestBuildTags(t *testing.T) {
 		case s.pkg == "harness/child": // signals, and a death by one
 		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
+		case s.pkg == "controller/files" && strings.HasPrefix(s.path, "controller/files/dir_"): // folders by descriptor
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, runner/limits, harness/fake, harness/child, controller/sandbox and controller/proc_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, runner/limits, harness/fake, harness/child, controller/sandbox, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
 		}
 	})
 }
