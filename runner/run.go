@@ -43,6 +43,12 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 		}
 		log = j
 	}
+	if cfg.TerminalPath != "" {
+		if err := freeTerminal(cfg.TerminalPath); err != nil {
+			fmt.Fprintf(stderr, "prp-runner: cannot keep the terminal: %v\n", err)
+			return ExitMisused
+		}
+	}
 	// First of all: the guardian's start is the longest part of a run's.
 	sup, err := process.Open(process.Options{})
 	if err != nil {
