@@ -231,13 +231,18 @@ func readRequest(dir string) (*createRun, bool) {
 // restore opens a run of the connector before. It returns one that had not
 // begun; one that had is followed to its end.
 func (c *Connector) restore(req *createRun, dir string) (*run, error) {
+	known, _ := c.store.Lookup(req.RunID, req.digest)
+	if known.Done && !exists(filepath.Join(dir, eventsFile)) {
+		// The server had everything, and the connector died as it removed the
+		// folder. What is left of it must not look like a run that goes on.
+		return nil, os.RemoveAll(dir)
+	}
 	s, err := c.openSpool(req.RunID)
 	if err != nil {
 		return nil, err
 	}
 	if status, over := endOf(s.out.LastKey()); over {
 		s.setOver()
-		known, _ := c.store.Lookup(req.RunID, req.digest)
 		if known.Done {
 			return nil, nil
 		}

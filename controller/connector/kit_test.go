@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,6 +68,7 @@ func TestMain(m *testing.M) {
 type place struct {
 	URL, Poll, CA, Cert, Key, Token, Dir, Programs string
 	Agents                                         []Agent
+	Secrets                                        []string
 }
 
 func connectorMain(raw string) int {
@@ -111,7 +113,7 @@ func (p place) config() (Config, error) {
 		ID: connectorID, Version: "0.1.0", Host: "TEST-1", Agents: p.Agents, Dir: p.Dir,
 		// Scripts do not heed run.cancel, so that the grace is always used up.
 		Runner: []string{filepath.Join(p.Programs, "prp-runner"), "--cancel-grace-ms", "50", "--shutdown-grace-ms", "300"}, Env: controller.SmallEnv("GORACE"),
-		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll,
+		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll, Secrets: p.Secrets,
 		Link: bridge.LinkConfig{
 			URL: p.URL, Client: bridge.NewClient(secured), Token: token.Get,
 			PingEvery: time.Second, PongWait: 20 * time.Second,
@@ -365,6 +367,14 @@ func (w *world) over(run string) (events []runEvent, end map[string]any) {
 		if at, err := time.Parse(time.RFC3339, ev.Timestamp); err != nil || at.Location() != time.UTC {
 			w.t.Errorf("%s: %q is no time in UTC", run, ev.Timestamp)
 		}
+		if warnedOf(ev) == "events_lost" {
+			if from := string(ev.Payload["from_source_seq"]); from != fmt.Sprint(source+1) {
+				w.t.Errorf("%s: events of the run are lost from %s on, want %d", run, from, source+1)
+			}
+			if err := json.Unmarshal(ev.Payload["to_source_seq"], &source); err != nil {
+				w.t.Error(err)
+			}
+		}
 		if raw := ev.Payload["source_seq"]; raw != nil {
 			if source++; string(raw) != fmt.Sprint(source) {
 				w.t.Errorf("%s: event %d comes from event %s of the run, want %d", run, ev.Seq, raw, source)
@@ -386,10 +396,13 @@ func kinds(events []runEvent) string {
 
 // warned tells whether there is a warning with a code.
 func warned(events []runEvent, code string) bool {
-	for _, ev := range events {
-		if ev.Event == kindWarning && unquoted(ev.Payload["code"]) == code {
-			return true
-		}
+	return slices.ContainsFunc(events, func(ev runEvent) bool { return warnedOf(ev) == code })
+}
+
+// warnedOf is the code of a warning, empty where an event is none.
+func warnedOf(ev runEvent) string {
+	if ev.Event != kindWarning {
+		return ""
 	}
-	return false
+	return unquoted(ev.Payload["code"])
 }

@@ -5,7 +5,9 @@ package connector
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,7 +100,7 @@ func TestSlowServer(t *testing.T) {
 func TestSpoolFull(t *testing.T) {
 	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
-	const pieces, size = 1000, 2000
+	const pieces, size = 800, 8000
 	piece := strings.Repeat("x", size)
 	w.agent("many", fmt.Sprintf(`[{"kind":"repeat","times":%d,"steps":[{"kind":"event","event_type":"item.delta","item_id":"i",`+
 		`"payload":{"kind":"assistant_message","delta":%q}}]},%s]`, pieces, piece, result))
@@ -116,6 +118,10 @@ func TestSpoolFull(t *testing.T) {
 	}
 	if n := w.conn.State().SpoolBytes; n > 2*minSpool {
 		t.Errorf("the spool has %d bytes", n)
+	}
+	// Nor are there more on the disk: of 6.4 MB, those that were dropped are gone.
+	if n := filesBelow(t, w.cfg.Dir); n > 5<<20 {
+		t.Errorf("the files of the connector have %d bytes", n)
 	}
 	w.server.Misbehave()
 	w.until("the completion", func() bool { return w.server.Over(run) })
@@ -148,6 +154,25 @@ func TestSpoolFull(t *testing.T) {
 	if gaps == 0 || hard != 12 {
 		t.Errorf("%d gaps and %d events that are no text, want some and 12", gaps, hard)
 	}
+}
+
+// filesBelow is how many bytes the files below a folder have.
+func filesBelow(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // BenchmarkLoad is 50 runs at once with 2,000 events each over one connection

@@ -52,8 +52,6 @@ type run struct {
 	warned   bool
 	turnOver chan struct{} // closed when the turn has ended
 	ended    bool          // it has
-	past     bool          // the run is one of the connector before
-	seen     int64         // bytes of its journal that were looked at
 	uploads  sync.WaitGroup
 	sent     map[string]bool // artifacts that were looked at
 }
@@ -164,7 +162,7 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 func (r *run) argv(limit time.Duration) []string {
 	a := r.agent
 	argv := append(slices.Clone(r.c.cfg.Runner),
-		"--clock", "system", "--harness", a.Harness, "--journal", filepath.Join(r.dir, journalFile))
+		"--clock", "system", "--harness", a.Harness, "--terminal", filepath.Join(r.dir, terminalFile))
 	if a.Cwd != "" {
 		argv = append(argv, "--cwd", a.Cwd)
 	}
@@ -235,18 +233,11 @@ func (r *run) take(e *protocol.Event) bool {
 		r.terminal = &last
 		return true
 	}
-	events := r.tr.apply(e)
-	known := e.SourceSeq <= r.source // the connector before has told it
-	r.source = max(r.source, e.SourceSeq)
-	if known {
-		return false
-	}
-	for _, ev := range events {
+	r.source = e.SourceSeq
+	for _, ev := range r.tr.apply(e) {
 		r.put(ev)
 	}
-	if !r.past {
-		r.react(e)
-	}
+	r.react(e)
 	return false
 }
 
