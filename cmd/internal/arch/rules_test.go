@@ -65,7 +65,7 @@ var rooms = map[string]room{
 		third: []string{shellwords},
 	},
 	"controller/connector": {
-		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol", "protocol/journal"},
+		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol"},
 		third: []string{websocket},
 	},
 	// Parts of the remote doors.
