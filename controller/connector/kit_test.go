@@ -14,10 +14,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +71,7 @@ type place struct {
 	URL, Poll, CA, Cert, Key, Token, Dir, Programs string
 	Agents                                         []Agent
 	Secrets                                        []string
+	Socket                                         time.Duration
 }
 
 func connectorMain(raw string) int {
@@ -84,8 +87,17 @@ func connectorMain(raw string) int {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Fprintln(os.Stderr, c.Run(context.Background()))
-	return 1
+	signals := make(chan os.Signal, 1)
+	ossignal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		<-signals
+		c.Drain()
+	}()
+	if err := c.Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 const connectorID = "connector-of-the-test"
@@ -119,7 +131,7 @@ func (p place) config() (Config, error) {
 			PingEvery: time.Second, PongWait: 20 * time.Second,
 			Backoff: bridge.Backoff{Steps: []time.Duration{5 * time.Millisecond}},
 		},
-		Times: Times{Heartbeat: time.Second, HeartbeatAnswer: 20 * time.Second, Poll: time.Second},
+		Times: Times{Heartbeat: time.Second, HeartbeatAnswer: 20 * time.Second, Poll: time.Second, Socket: p.Socket},
 	}, nil
 }
 
@@ -145,11 +157,17 @@ type world struct {
 // settle starts a server that wants a certificate and a token.
 func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 	t.Helper()
+	return settleFor(t, cfg, hang)
+}
+
+// settleFor is settle for a test that may take so long.
+func settleFor(t testing.TB, cfg devserver.ConnectorConfig, limit time.Duration) *world {
+	t.Helper()
 	dir, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, kit: identitytest.New(t)}
 	if cfg.Verify == nil {
