@@ -64,7 +64,7 @@ func (c *Connector) finished(r *run, end event) {
 	delete(c.runs, r.req.RunID)
 	c.dropAsks(r)
 	for _, id := range r.waiters {
-		c.replyAfter(runAnswer{Type: typeRunCancelled, RunID: r.req.RunID, Status: status, ReplyTo: id}, r.spool, seq)
+		c.tell(runAnswer{Type: typeRunCancelled, RunID: r.req.RunID, Status: status, ReplyTo: id}, r.spool, seq)
 	}
 	c.clean(r)
 	c.ended = time.Now()

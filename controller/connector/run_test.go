@@ -276,6 +276,25 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
+// TestUndelivered: where the server has not acknowledged the events of so many
+// runs, no more are begun: each holds files open.
+func TestUndelivered(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 0, 0)
+	defer func() { c.spools = nil }() // they have no files
+	asked := func() *createRun { return &createRun{RunID: "new", AgentID: c.cfg.Agents[0].AgentID} }
+	for range maxSpools - 1 {
+		c.spools = append(c.spools, &spool{})
+	}
+	if _, e := c.judge(asked()); e != nil {
+		t.Errorf("with %d runs: %v", len(c.spools), e)
+	}
+	c.spools = append(c.spools, &spool{})
+	if _, e := c.judge(asked()); e == nil || e.Code != CodeBusy || !e.Retryable || e.RetryAfterS != 60 {
+		t.Errorf("with %d runs: %+v", len(c.spools), e)
+	}
+}
+
 // TestAgentsApart: a run that fills one agent does not hold up another.
 func TestAgentsApart(t *testing.T) {
 	t.Parallel()
