@@ -28,7 +28,7 @@ func (c *Connector) create(in inbound) {
 		c.refuseTo(in, reused())
 		return
 	case bridge.Same:
-		c.accepted(in.id, req.RunID, RunStatus(known.Status))
+		c.accepted(in.id, req.RunID, statusKnown(known))
 		return
 	}
 	agent, e := c.judge(req)
@@ -47,6 +47,15 @@ func (c *Connector) create(in inbound) {
 
 func (c *Connector) accepted(id, runID string, status RunStatus) {
 	c.reply(runAnswer{Type: typeRunAccepted, RunID: runID, Status: status, ReplyTo: id})
+}
+
+// statusKnown is the status of a run that is over. One that was begun and has left
+// nothing else, since its folder was removed, has an end that nobody has seen.
+func statusKnown(m bridge.Remembered) RunStatus {
+	if m.Status == "" {
+		return StatusUnknown
+	}
+	return RunStatus(m.Status)
 }
 
 // reused is a run_id with other content.

@@ -24,7 +24,7 @@ func (c *Connector) cancel(in inbound) {
 		c.refuseTo(in, fault(CodeRunNotFound, "there is no run %q", in.runID))
 		return
 	}
-	out := runAnswer{Type: typeRunCancelled, RunID: in.runID, Status: RunStatus(known.Status), ReplyTo: in.id}
+	out := runAnswer{Type: typeRunCancelled, RunID: in.runID, Status: statusKnown(known), ReplyTo: in.id}
 	if s := c.spoolOf(in.runID); s != nil {
 		c.tell(out, s, s.out.Last())
 		return

@@ -128,17 +128,16 @@ func TestNothingOnDisk(t *testing.T) {
 		events, _, _ := w.server.Delivered(stays)
 		return len(events) > 0 && strings.Contains(string(events[len(events)-1].Raw), "item.completed")
 	})
+	// Nothing was acknowledged: all of both runs is there.
+	if kept, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", eventsFile)); err != nil || len(kept) != 2 {
+		t.Errorf("the spools are %q, %v", kept, err)
+	}
 	w.kill(child)
 	w.start()
 	if _, end := w.over(stays); end["status"] != "cancelled" {
 		t.Errorf("the completion is %v", end)
 	}
 	w.end()
-	// Nothing was acknowledged: all of the runs is still there.
-	left, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", eventsFile))
-	if err != nil || len(left) != 2 {
-		t.Errorf("the spools are %q, %v", left, err)
-	}
 	disk.end(t)
 	for _, f := range w.server.Frames() {
 		for _, secret := range spelledHidden() {

@@ -225,6 +225,30 @@ func TestFrameLimit(t *testing.T) {
 	}
 }
 
+// TestLargeAsk: a request that is above the limit of the server is given up, a
+// question by that denied; it does not end one session after the other (rows 4,
+// 12 and 16).
+func TestLargeAsk(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Settings: map[string]any{"max_frame_bytes": minFrame}})
+	big := strings.Repeat("x", minFrame)
+	w.agent("asks", `[{"kind":"event","event_type":"interaction.handoff","payload":{"to_agent_id":"happy","bundle":{"objective":"`+big+`"}}},`+
+		strings.Replace(asking(1), "rm -rf /tmp/build", big, 1)[1:])
+	w.start()
+	events, end := w.over(w.create("asks"))
+	if end["status"] != "succeeded" || !warned(events, "handoff_failed") || !warned(events, "approval_denied") {
+		t.Errorf("the completion is %v, the events are %s", end, kinds(events))
+	}
+	for _, f := range w.server.Frames() {
+		if len(f.Raw) > minFrame {
+			t.Errorf("%s has %d bytes", f.Type, len(f.Raw))
+		}
+	}
+	if n := w.count("register", ""); n != 1 {
+		t.Errorf("there were %d sessions, want 1", n)
+	}
+}
+
 // TestFallback: after three failed upgrades everything goes by HTTPS, with the
 // same frames; a WebSocket is taken again as soon as there is one (row 17).
 func TestFallback(t *testing.T) {

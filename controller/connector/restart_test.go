@@ -135,6 +135,31 @@ func TestKilledInRemoval(t *testing.T) {
 	}
 }
 
+// TestFolderGone: a run whose folder somebody has removed is unknown, and is not
+// run again (remote.md rule 4).
+func TestFolderGone(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
+	child := w.child()
+	w.create("waits")
+	queued := w.create("waits")
+	w.got("run_accepted", queued)
+	w.kill(child)
+	if err := os.RemoveAll(filepath.Join(w.place.Dir, runsDir)); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.frame(`{"type":"create_run","id":"again","run_id":%q,"agent_id":"waits","goal":"the goal"}`, queued)
+	if got := w.got("run_accepted", "again"); got["status"] != "unknown" {
+		t.Errorf("the run is %v", got)
+	}
+	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, queued)
+	if got := w.got("run_cancelled", "c"); got["status"] != "unknown" {
+		t.Errorf("the answer is %v", got)
+	}
+}
+
 // TestUnknown: a run whose runner has told no end is told as unknown, and is not run
 // again (remote.md rule 4).
 func TestUnknown(t *testing.T) {

@@ -140,8 +140,13 @@ func (s *session) collect() (*batch, error) {
 		b.answers = append(b.answers, a)
 		b.add(a.body)
 	}
+	large := 0
 	for _, a := range c.asks {
-		if a.session == s.number || now.Before(a.hold) || b.size > most || b.room <= 0 {
+		switch {
+		case a.session == s.number || now.Before(a.hold) || b.size > most || b.room <= 0:
+			continue
+		case len(a.body) > limit:
+			large++
 			continue
 		}
 		a.session = s.number
@@ -149,6 +154,9 @@ func (s *session) collect() (*batch, error) {
 	}
 	spools := slices.Clone(c.spools)
 	c.mu.Unlock()
+	if large > 0 {
+		go c.call(func() { c.giveUpLarge(limit) })
+	}
 	return b, s.events(b, spools, most, limit, now)
 }
 
