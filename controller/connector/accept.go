@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"prp/controller/bridge"
+	"prp/protocol"
 )
 
 // create takes a create_run (rows 7 and 8).
@@ -81,6 +82,10 @@ func (c *Connector) judge(req *createRun) (*Agent, *Error) {
 	agent := &c.cfg.Agents[i]
 	if e := allowTools(req, agent); e != nil {
 		return nil, e
+	}
+	if n := turnSize(req, agent); n > protocol.DefaultCommandLine {
+		return nil, badField("goal", "expected a goal, a context_bundle and a handoff that a turn of %d bytes can hold, got about %d",
+			protocol.DefaultCommandLine, n)
 	}
 	if !c.hasRoom(agent) && len(c.queue) >= c.cfg.MaxQueue {
 		e := fault(CodeBusy, "the agent has %d runs, and %d wait already", c.active(agent), len(c.queue))

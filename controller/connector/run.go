@@ -139,7 +139,8 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 		case err := <-going:
 			going = nil
 			if err != nil {
-				client.Close() // the run cannot go on; its terminal says why
+				r.notGoing(err)
+				client.Close()
 			}
 		case <-turnOver:
 			turnOver = nil
@@ -154,6 +155,21 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 		case <-client.Done():
 			return
 		}
+	}
+}
+
+// notGoing says why a run ends that could not be set going: its terminal would
+// only say that we have ended it. Where the runner has refused or is gone, that is
+// told by itself, and so is an end that we have ordered.
+func (r *run) notGoing(err error) {
+	if errors.As(err, new(*controller.RejectedError)) || errors.Is(err, controller.ErrRunnerGone) ||
+		errors.Is(err, controller.ErrClosed) || r.ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tr.cause == nil {
+		r.tr.cause = &cause{status: StatusFailed, code: CodeInternal, reason: reasonNotGoing, message: "the run could not be set going: " + err.Error()}
 	}
 }
 
@@ -207,6 +223,25 @@ func (r *run) turn(inputs []inputFile) map[string]any {
 		extra[r.agent.GoalTo] = r.req.Goal
 	}
 	return extra
+}
+
+// Parts of a turn that are counted at about their largest, in bytes: the command
+// around the payload, and an artifact with its path and a reason.
+const (
+	turnFrame    = 4 << 10
+	turnArtifact = 1 << 10
+)
+
+// turnSize is about how many bytes turn.start will have; not fewer.
+func turnSize(req *createRun, agent *Agent) int {
+	n := len(marshal(req.Goal))
+	if agent.GoalTo != "" {
+		n *= 2
+	}
+	for _, part := range []any{req.Context, req.Handoff, req.Constraints} {
+		n += len(marshal(part))
+	}
+	return n + turnFrame + len(req.Artifacts)*turnArtifact
 }
 
 // tap takes the runner's stream, a line at a time. It never waits for the loop.
