@@ -70,6 +70,9 @@ type Config struct {
 	OnEOF OnEOF
 	// JournalPath is a file that gets every line of stdout as well, "" for none.
 	JournalPath string
+	// TerminalPath is a file that gets the line of run.terminal first, without
+	// the harness's proposal, "" for none. One that is there is removed.
+	TerminalPath string
 }
 
 // Defaults is the configuration that the flags of spec section 7 start from.

@@ -12,6 +12,7 @@ import (
 func (l *loop) perform(fx *lifecycle.Effect) {
 	switch fx.Kind {
 	case lifecycle.Emit:
+		l.keepTerminal(fx.Event)
 		l.out = l.printer.Append(l.out, fx.Event)
 	case lifecycle.Answer:
 		l.receipt(fx.Receipt)

@@ -44,8 +44,14 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 		}
 		log = j
 	}
-	// First of all, and before the guardian is started: a signal that comes
-	// earlier ends the runner without a terminal. SIGABRT keeps its meaning of
+	if cfg.TerminalPath != "" {
+		if err := freeTerminal(cfg.TerminalPath); err != nil {
+			fmt.Fprintf(stderr, "prp-runner: cannot keep the terminal: %v\n", err)
+			return ExitMisused
+		}
+	}
+	// Before anything is started: a signal that comes earlier ends the runner
+	// without a terminal. SIGABRT keeps its meaning of
 	// Go: a dump of all goroutines, for whoever debugs the runner.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)

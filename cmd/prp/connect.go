@@ -267,9 +267,11 @@ func (o *connectOptions) programs(cfg *connector.Config) error {
 func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	if !o.alone() {
-		return fail(s, "connect", fmt.Errorf("another connector uses %s", o.file.Dir))
+	release, err := o.alone()
+	if err != nil {
+		return fail(s, "connect", err)
 	}
+	defer release()
 	c, err := connector.New(cfg)
 	if err != nil {
 		return fail(s, "connect", err)

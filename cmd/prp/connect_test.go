@@ -118,3 +118,23 @@ func TestConnectPaths(t *testing.T) {
 		t.Errorf("the secrets are %q", cfg.Secrets)
 	}
 }
+
+// TestConnectAlone: a folder is one connector's, whatever state a connector that
+// was killed has left in it.
+func TestConnectAlone(t *testing.T) {
+	o := &connectOptions{file: connector.File{Dir: t.TempDir()}}
+	o.writeState(connector.State{ConnectorID: "c"}, time.Now()) // as if one had just died
+	release, err := o.alone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.alone(); err == nil || !strings.Contains(err.Error(), "another connector uses") {
+		t.Errorf("a second one: %v", err)
+	}
+	release()
+	release, err = o.alone()
+	if err != nil {
+		t.Fatalf("after the end of the first: %v", err)
+	}
+	release()
+}

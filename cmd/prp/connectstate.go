@@ -14,6 +14,7 @@ import (
 	"prp/controller/bridge"
 	"prp/controller/connector"
 	"prp/controller/metrics"
+	"prp/runner/process"
 )
 
 // connectState is what a connector writes down for others of its user.
@@ -62,16 +63,17 @@ func (o *connectOptions) readState() (state connectState, runs bool, err error) 
 	return state, err == nil && time.Since(state.At) < staleAfter, err
 }
 
-// alone tells whether no other connector uses the folder. One that was killed has
-// left a state that looks fresh, but it does not move.
-func (o *connectOptions) alone() bool {
-	before, runs, err := o.readState()
-	if err != nil || !runs {
-		return true
+// alone takes the folder for this connector: two would execute each other's runs.
+// The lock goes with the process, however it ends.
+func (o *connectOptions) alone() (release func(), err error) {
+	if err := os.MkdirAll(o.file.Dir, 0o700); err != nil {
+		return nil, err
 	}
-	time.Sleep(2 * connectEvery)
-	now, _, err := o.readState()
-	return err != nil || now.At.Equal(before.At)
+	release, err = process.Lock(filepath.Join(o.file.Dir, lockName))
+	if errors.Is(err, process.ErrLocked) {
+		return nil, fmt.Errorf("another connector uses %s: end it, or give this one another dir", o.file.Dir)
+	}
+	return release, err
 }
 
 func (o *connectOptions) showState(s *streams) int {

@@ -59,7 +59,9 @@ func (o *devserverOptions) connector(s *streams, word string, args []string) int
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	answer, err := devserver.PostOrder(ctx, o.dir, order, o.wait)
+	answer, err := devserver.PostOrder(ctx, o.dir, order, o.wait, func(why string) {
+		fmt.Fprintf(s.err, "waiting up to %s: %s\n", o.wait, controller.OneLine(why))
+	})
 	if err != nil {
 		return fail(s, "devserver", err)
 	}

@@ -157,6 +157,35 @@ func TestOutboxSpoolFull(t *testing.T) {
 	expect(t, "after a restart", waiting(t, openOutbox(t, path, limits)), got...)
 }
 
+// TestOutboxSpoolFullOnDisk: while nobody acknowledges anything the file takes so
+// much and no more: what was dropped is not on the disk any more either.
+func TestOutboxSpoolFullOnDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "outbox")
+	limits := OutboxConfig{SpoolBytes: 1 << 20, Strict: true}
+	o := openOutbox(t, path, limits)
+	body := strings.Repeat("x", 20<<10)
+	put(t, o, "a", false)
+	for range 600 { // 12 MB
+		_, err := o.Put("a", true, func(seq int64) []byte { return fmt.Appendf(nil, `{"seq":%d,"x":%q}`, seq, body) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > compactAbove+100<<10 {
+			t.Fatalf("the file has %d bytes", info.Size())
+		}
+	}
+	got := waiting(t, o)
+	if len(got) < 10 || got[0] != "1" || !strings.HasPrefix(got[1], "gap 2-") || got[len(got)-1] != "601" {
+		t.Fatalf("waiting: %q", got)
+	}
+	o.Close()
+	expect(t, "after a restart", waiting(t, openOutbox(t, path, limits)), got...)
+}
+
 // TestOutboxHardFramesStay: a full spool drops no frame that is not soft and
 // was never sent, however old.
 func TestOutboxHardFramesStay(t *testing.T) {

@@ -14,16 +14,23 @@ func (o *Outbox) trim() error {
 	if !o.cfg.Strict {
 		err = o.trimSent(oldest)
 	}
+	dropped := false
 	for err == nil {
 		over := o.live > o.cfg.SpoolBytes
 		if !over && (len(o.waiting) == 0 || !o.waiting[0].at.Before(oldest)) {
-			return nil // later ones are younger
+			break // later ones are younger
 		}
 		i := slices.IndexFunc(o.waiting, func(e entry) bool { return e.soft && !e.gap && (over || e.at.Before(oldest)) })
 		if i < 0 {
-			return nil
+			break
 		}
 		err = o.toGap(i)
+		dropped = true
+	}
+	if err == nil && dropped {
+		// Else the file would grow for as long as nobody acknowledges anything.
+		// It only saves room: a file that is broken says so at the next frame.
+		_ = o.compact()
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"prp/controller/bridge"
+	"prp/protocol"
 )
 
 // create takes a create_run (rows 7 and 8).
@@ -28,7 +29,7 @@ func (c *Connector) create(in inbound) {
 		c.refuseTo(in, reused())
 		return
 	case bridge.Same:
-		c.accepted(in.id, req.RunID, RunStatus(known.Status))
+		c.accepted(in.id, req.RunID, statusKnown(known))
 		return
 	}
 	agent, e := c.judge(req)
@@ -47,6 +48,15 @@ func (c *Connector) create(in inbound) {
 
 func (c *Connector) accepted(id, runID string, status RunStatus) {
 	c.reply(runAnswer{Type: typeRunAccepted, RunID: runID, Status: status, ReplyTo: id})
+}
+
+// statusKnown is the status of a run that is over. One that was begun and has left
+// nothing else, since its folder was removed, has an end that nobody has seen.
+func statusKnown(m bridge.Remembered) RunStatus {
+	if m.Status == "" {
+		return StatusUnknown
+	}
+	return RunStatus(m.Status)
 }
 
 // reused is a run_id with other content.
@@ -72,6 +82,10 @@ func (c *Connector) judge(req *createRun) (*Agent, *Error) {
 	agent := &c.cfg.Agents[i]
 	if e := allowTools(req, agent); e != nil {
 		return nil, e
+	}
+	if n := turnSize(req, agent); n > protocol.DefaultCommandLine {
+		return nil, badField("goal", "expected a goal, a context_bundle and a handoff that a turn of %d bytes can hold, got about %d",
+			protocol.DefaultCommandLine, n)
 	}
 	if !c.hasRoom(agent) && len(c.queue) >= c.cfg.MaxQueue {
 		e := fault(CodeBusy, "the agent has %d runs, and %d wait already", c.active(agent), len(c.queue))
@@ -231,13 +245,18 @@ func readRequest(dir string) (*createRun, bool) {
 // restore opens a run of the connector before. It returns one that had not
 // begun; one that had is followed to its end.
 func (c *Connector) restore(req *createRun, dir string) (*run, error) {
+	known, _ := c.store.Lookup(req.RunID, req.digest)
+	if known.Done && !exists(filepath.Join(dir, eventsFile)) {
+		// The server had everything, and the connector died as it removed the
+		// folder. What is left of it must not look like a run that goes on.
+		return nil, os.RemoveAll(dir)
+	}
 	s, err := c.openSpool(req.RunID)
 	if err != nil {
 		return nil, err
 	}
 	if status, over := endOf(s.out.LastKey()); over {
 		s.setOver()
-		known, _ := c.store.Lookup(req.RunID, req.digest)
 		if known.Done {
 			return nil, nil
 		}

@@ -231,9 +231,9 @@ func (r *run) sendFile(path string, request uploadRequest) error {
 		if err != nil {
 			return err
 		}
-		r.c.reply(uploaded{
+		r.c.tell(uploaded{
 			Type: typeUploaded, RunID: r.req.RunID, ArtifactID: a.ArtifactID, SizeBytes: sum.Size, SHA256: sum.SHA256,
-		})
+		}, nil, 0)
 		return nil
 	})
 }

@@ -57,6 +57,24 @@ func TestUpload(t *testing.T) {
 	}
 }
 
+// TestUploadedLost: artifact_uploaded is told again where it was lost with the
+// link, and not where the server has it (row 14).
+func TestUploadedLost(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("artifact_uploaded", 1, devserver.Drop)}})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.cfg.Times.Heartbeat = 20 * time.Millisecond
+	w.start()
+	run := w.create("makes")
+	w.got("artifact_uploaded", run)
+	w.over(run)
+	w.toldOnce("artifact_uploaded", run)
+}
+
 // TestUploadFails: a failed upload is a warning, never the run's failure (row 14,
 // remote.md rule 8).
 func TestUploadFails(t *testing.T) {

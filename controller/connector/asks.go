@@ -125,6 +125,19 @@ func (c *Connector) expireAsks(now time.Time) {
 	}
 }
 
+// giveUpLarge ends the requests that no frame of so many bytes can hold: sent all
+// the same they would end each session (rows 4 and 16). A question of a harness is
+// not shortened, since nobody may approve what he cannot read: it is denied.
+func (c *Connector) giveUpLarge(limit int) {
+	for {
+		a := c.removeAsk(func(a *ask) bool { return len(a.body) > limit })
+		if a == nil {
+			return
+		}
+		a.done(serverAnswer{}, fault(CodeInvalid, "%s has %d bytes, and the server takes frames of %d at most", a.kind, len(a.body), limit))
+	}
+}
+
 // dropAsks forgets the requests of a run that is over.
 func (c *Connector) dropAsks(r *run) {
 	c.mu.Lock()

@@ -24,19 +24,12 @@ func (c *Connector) cancel(in inbound) {
 		c.refuseTo(in, fault(CodeRunNotFound, "there is no run %q", in.runID))
 		return
 	}
-	out := runAnswer{Type: typeRunCancelled, RunID: in.runID, Status: RunStatus(known.Status), ReplyTo: in.id}
-	c.mu.Lock()
-	i := slices.IndexFunc(c.spools, func(s *spool) bool { return s.runID == in.runID })
-	var s *spool
-	if i >= 0 {
-		s = c.spools[i]
-	}
-	c.mu.Unlock()
-	if s == nil {
-		c.reply(out)
+	out := runAnswer{Type: typeRunCancelled, RunID: in.runID, Status: statusKnown(known), ReplyTo: in.id}
+	if s := c.spoolOf(in.runID); s != nil {
+		c.tell(out, s, s.out.Last())
 		return
 	}
-	c.replyAfter(out, s, s.out.Last())
+	c.tell(out, nil, 0)
 }
 
 // end ends a run; why is a cause of ours, nil for a cancel.

@@ -95,6 +95,67 @@ func TestCancelDefault(t *testing.T) {
 	}
 }
 
+// TestCancelCooperative: a harness that heeds the cancel ends by itself, within
+// the 15 s of the seed and long before force (row 11).
+func TestCancelCooperative(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("heeds", `[{"kind":"ignore_sigterm"},{"kind":"await_command","command_type":"run.cancel"},{"kind":"exit","code":7}]`)
+	w.cfg.Runner = append(w.cfg.Runner, "--cancel-grace-ms", "600000")
+	w.cfg.Times.Force = 10 * time.Minute
+	w.start()
+	run := w.create("heeds")
+	w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
+	began := time.Now()
+	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, run)
+	if got := w.got("run_cancelled", "c"); got["status"] != "cancelled" {
+		t.Errorf("run_cancelled is %v", got)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	// It was neither terminated nor killed.
+	if _, end := w.over(run); end["status"] != "cancelled" || end["exit_code"] != 7.0 || end["signal"] != nil {
+		t.Errorf("the completion is %v", end)
+	}
+}
+
+// TestCancelledLost: run_cancelled is told again where it was lost with the
+// link, and not where the server has it (row 11).
+func TestCancelledLost(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("run_cancelled", 1, devserver.Drop)}})
+	w.agent("waits", waits)
+	w.cfg.Times.Heartbeat = 20 * time.Millisecond
+	w.start()
+	run := w.create("waits")
+	w.got("run_accepted", run)
+	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, run)
+	w.got("run_cancelled", "c")
+	w.toldOnce("run_cancelled", run)
+}
+
+// toldOnce checks that a frame of which the server has taken one does not come
+// again on a further connection.
+func (w *world) toldOnce(kind, run string) {
+	w.t.Helper()
+	beats := func(more int) {
+		n := w.count("heartbeat", "")
+		w.until("heartbeats", func() bool { return w.count("heartbeat", "") >= n+more })
+	}
+	beats(5) // of the last but one the answer was read, and it was sent after it
+	if n := w.count(kind, run); n != 1 {
+		w.t.Fatalf("%s came %d times, want 1", kind, n)
+	}
+	w.server.Quit(0)
+	n := w.count("capabilities", "")
+	w.until("a new session", func() bool { return w.count("capabilities", "") > n })
+	beats(5)
+	if n := w.count(kind, run); n != 1 {
+		w.t.Errorf("%s came %d times after a reconnect, want 1", kind, n)
+	}
+}
+
 // TestCancelQueued: a run that waits is cancelled without having begun (row 11).
 func TestCancelQueued(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ const (
 	reasonStopAll   = "stopped"
 	reasonCancelled = "cancelled_before_start"
 	reasonNoRunner  = "runner_not_started"
+	reasonNotGoing  = "turn_not_started"
 	reasonUnknown   = "outcome_unknown"
 )
 

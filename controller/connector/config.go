@@ -128,11 +128,11 @@ const (
 
 // Names of what is in the folder of a run.
 const (
-	requestFile = "request.json"
-	startedFile = "started"
-	eventsFile  = "events.jsonl"
-	journalFile = "run.jsonl"
-	inputsDir   = "artifacts"
+	requestFile  = "request.json"
+	startedFile  = "started"
+	eventsFile   = "events.jsonl"
+	terminalFile = "terminal.json"
+	inputsDir    = "artifacts"
 )
 
 func (c *Config) fill() error {

@@ -84,6 +84,13 @@ type answer struct {
 	body []byte
 	run  *spool
 	seq  int64
+	// told is one that the server does not ask for again, and which is not in the
+	// events either: it is sent again on the next connection where this one is
+	// lost before it was read (rows 11 and 14).
+	told bool
+	// session is where it was written last, and place its place among those that
+	// were; see confirm.
+	session, place int64
 }
 
 // New opens the connector's state. What a connector before it left unfinished is
@@ -292,12 +299,19 @@ func (c *Connector) nudge() {
 	}
 }
 
-// reply queues a frame that answers a request of the server.
-func (c *Connector) reply(v any) { c.replyAfter(v, nil, 0) }
+// reply queues a frame that answers a request of the server. The server asks
+// again where it gets none.
+func (c *Connector) reply(v any) { c.queueAnswer(&answer{body: marshal(v)}) }
 
-func (c *Connector) replyAfter(v any, run *spool, seq int64) {
+// tell queues a frame that the server has to get, after the events of a run up to
+// seq where there is one.
+func (c *Connector) tell(v any, run *spool, seq int64) {
+	c.queueAnswer(&answer{body: marshal(v), run: run, seq: seq, told: true})
+}
+
+func (c *Connector) queueAnswer(a *answer) {
 	c.mu.Lock()
-	c.answers = append(c.answers, &answer{body: marshal(v), run: run, seq: seq})
+	c.answers = append(c.answers, a)
 	if extra := len(c.answers) - maxAnswers; extra > 0 {
 		c.answers = slices.Delete(c.answers, 0, extra)
 	}

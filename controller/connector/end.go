@@ -64,7 +64,7 @@ func (c *Connector) finished(r *run, end event) {
 	delete(c.runs, r.req.RunID)
 	c.dropAsks(r)
 	for _, id := range r.waiters {
-		c.replyAfter(runAnswer{Type: typeRunCancelled, RunID: r.req.RunID, Status: status, ReplyTo: id}, r.spool, seq)
+		c.tell(runAnswer{Type: typeRunCancelled, RunID: r.req.RunID, Status: status, ReplyTo: id}, r.spool, seq)
 	}
 	c.clean(r)
 	c.ended = time.Now()
@@ -72,12 +72,10 @@ func (c *Connector) finished(r *run, end event) {
 	c.schedule()
 }
 
-// clean removes what is needed no more; the journal has what is not masked.
+// clean removes what is needed no more: the artifacts that the harness was given.
 func (c *Connector) clean(r *run) {
-	for _, name := range []string{journalFile, inputsDir} {
-		if err := os.RemoveAll(filepath.Join(r.dir, name)); err != nil {
-			c.cfg.Report("a part of a run cannot be removed: " + err.Error())
-		}
+	if err := os.RemoveAll(filepath.Join(r.dir, inputsDir)); err != nil {
+		c.cfg.Report("a part of a run cannot be removed: " + err.Error())
 	}
 }
 

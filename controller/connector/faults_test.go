@@ -34,8 +34,9 @@ func (w *world) insist(agent string) string {
 	run := fmt.Sprintf("run_%d", w.next)
 	create := fmt.Appendf(nil, `{"type":"create_run","id":"create_%d","run_id":%q,"agent_id":%q,"goal":"the goal"}`, w.next, run, agent)
 	for w.count("run_accepted", run) == 0 {
-		w.until("a registered connector", w.server.Registered)
+		// Counted before: what is registered after it asks for the run once more.
 		sessions := w.count("register", "")
+		w.until("a registered connector", w.server.Registered)
 		_ = w.server.Send(create) // it may be lost
 		w.until("an answer or a new connection", func() bool {
 			return w.count("run_accepted", run) > 0 || w.count("register", "") > sessions
@@ -222,6 +223,30 @@ func TestFrameLimit(t *testing.T) {
 	}
 	if !cut {
 		t.Error("nothing was cut")
+	}
+}
+
+// TestLargeAsk: a request that is above the limit of the server is given up, a
+// question by that denied; it does not end one session after the other (rows 4,
+// 12 and 16).
+func TestLargeAsk(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Settings: map[string]any{"max_frame_bytes": minFrame}})
+	big := strings.Repeat("x", minFrame)
+	w.agent("asks", `[{"kind":"event","event_type":"interaction.handoff","payload":{"to_agent_id":"happy","bundle":{"objective":"`+big+`"}}},`+
+		strings.Replace(asking(1), "rm -rf /tmp/build", big, 1)[1:])
+	w.start()
+	events, end := w.over(w.create("asks"))
+	if end["status"] != "succeeded" || !warned(events, "handoff_failed") || !warned(events, "approval_denied") {
+		t.Errorf("the completion is %v, the events are %s", end, kinds(events))
+	}
+	for _, f := range w.server.Frames() {
+		if len(f.Raw) > minFrame {
+			t.Errorf("%s has %d bytes", f.Type, len(f.Raw))
+		}
+	}
+	if n := w.count("register", ""); n != 1 {
+		t.Errorf("there were %d sessions, want 1", n)
 	}
 }
 

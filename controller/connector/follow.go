@@ -1,36 +1,39 @@
 package connector
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"prp/protocol"
-	"prp/protocol/journal"
 )
 
 const (
-	// followEvery is how often the journal of a run of the connector before is
-	// looked at.
+	// followEvery is how often it is looked for the end of a run of the connector
+	// before.
 	followEvery = 100 * time.Millisecond
-	// maxJournalLine bounds a line of it, in bytes, as controller does.
-	maxJournalLine = 4 << 20
+	// maxTerminal bounds the file of a terminal, in bytes: the runner writes some
+	// 700, beside ids of at most 140 characters.
+	maxTerminal = 16 << 10
 )
 
-// errEnough ends the reading of a journal.
-var errEnough = errors.New("enough")
-
 // follow waits for the true end of a run whose connector has died. Its runner
-// saw the end of its stdin, ends the run, and writes the terminal to the journal
-// once nothing of it is left. Where no terminal comes the end is not known.
+// saw the end of its stdin, ends the run, and writes the terminal to a file once
+// nothing of it is left. Where no terminal comes the end is not known.
+//
+// The file has the end and no event before it: what a harness says is on disk in
+// the spool only, masked and bounded. What the dead connector had not put there is
+// lost with it, and is told to be (remote.md rules 4, 7 and 10).
 func (r *run) follow() {
-	r.past = true
 	deadline := time.Now().Add(r.c.cfg.Times.Ending)
 	left := func() bool { return errors.Is(context.Cause(r.ctx), errLeft) }
-	for !r.journalEnded() && time.Now().Before(deadline) && !left() {
+	for !exists(r.terminalPath()) && time.Now().Before(deadline) && !left() {
 		time.Sleep(followEvery) // a cancel changes nothing: the run is ending
 	}
 	if left() { // the next connector will find it
@@ -40,76 +43,61 @@ func (r *run) follow() {
 		})
 		return
 	}
-	err := r.replay()
+	terminal, err := r.readTerminal()
 	end := r.ending(func(t *translation) event {
 		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return t.lost(stamp(), "the connector died, and the runner has told no end of the run")
 		case err != nil:
-			return t.lost(stamp(), "the journal of the run cannot be read: "+err.Error())
-		case r.terminal == nil:
-			return t.lost(stamp(), "the connector died, and the journal of the run has no end")
+			return t.lost(stamp(), "the connector died, and the end of the run cannot be read: "+err.Error())
 		}
-		for range t.artifacts {
-			r.put(warning(stamp(), "artifact_not_uploaded", "the connector died before an artifact was uploaded", nil))
-		}
+		r.terminal = terminal
+		r.tellLost()
 		return r.settle(t)
 	})
 	r.c.call(func() { r.c.finished(r, end) })
 }
 
-// journalEnded tells whether the journal has a terminal. It is read only where it
-// has grown.
-func (r *run) journalEnded() bool {
-	ended := false
-	info, err := os.Stat(filepath.Join(r.dir, journalFile))
-	if err != nil || info.Size() == r.seen {
-		return false
-	}
-	r.seen = info.Size()
-	_ = r.journal(func(e *protocol.Event) error { // it may not be there yet
-		ended = e.EventType == protocol.EventRunTerminal
-		return nil
-	})
-	return ended
-}
-
-// replay tells what the connector before has not told.
-func (r *run) replay() error {
+// tellLost tells which events the connector before has not told; the lock is held.
+func (r *run) tellLost() {
 	told, err := strconv.ParseInt(r.spool.out.LastKey(), 10, 64)
 	if err != nil {
 		told = 0 // nothing was told
 	}
-	r.source = told
-	err = r.journal(func(e *protocol.Event) error {
-		if e.SourceSeq <= told {
-			r.mu.Lock()
-			r.tr.apply(e)
-			r.mu.Unlock()
-			return nil
-		}
-		r.take(e)
-		return nil
-	})
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // the runner had not come to its first event
+	last := r.terminal.SourceSeq - 1
+	r.source = last // told once, also where this connector dies here
+	r.warned = true // whether there was a usage is not known
+	if told >= last {
+		return
 	}
-	return err
+	r.put(warning(stamp(), "events_lost",
+		fmt.Sprintf("%d events of the run were lost with the connector that died; artifacts of theirs were not uploaded", last-told), members{
+			"from_source_seq": marshal(told + 1), "to_source_seq": marshal(last),
+		}))
 }
 
-// journal gives the events of the run's journal to fn.
-func (r *run) journal(fn func(*protocol.Event) error) error {
-	decoder := protocol.NewDecoder()
-	err := journal.Read(filepath.Join(r.dir, journalFile), maxJournalLine, func(_ int64, line []byte) error {
-		m, err := decoder.Stream(line)
-		if err != nil {
-			return errEnough // what comes after a fault is not the run's
-		}
-		if m.Event == nil {
-			return nil
-		}
-		return fn(m.Event)
-	})
-	if errors.Is(err, errEnough) || errors.As(err, new(*journal.TornError)) {
-		return nil
+func (r *run) terminalPath() string { return filepath.Join(r.dir, terminalFile) }
+
+// readTerminal reads what the runner has written at the end of the run.
+func (r *run) readTerminal() (*protocol.Event, error) {
+	f, err := os.Open(r.terminalPath())
+	if err != nil {
+		return nil, err
 	}
-	return err
+	defer f.Close()
+	line, err := io.ReadAll(io.LimitReader(f, maxTerminal+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(line) > maxTerminal {
+		return nil, fmt.Errorf("expected at most %d bytes, got more", maxTerminal)
+	}
+	m, err := protocol.NewDecoder().Stream(bytes.TrimSuffix(line, []byte("\n")))
+	if err != nil {
+		return nil, err
+	}
+	if m.Event == nil || m.Event.EventType != protocol.EventRunTerminal || m.Event.RunID != r.req.RunID {
+		return nil, errors.New("expected the terminal of this run, got something else")
+	}
+	return m.Event, nil
 }

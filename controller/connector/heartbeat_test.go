@@ -208,6 +208,43 @@ func TestAnswersPassRequests(t *testing.T) {
 	}
 }
 
+// TestClamped: what the server sets is taken within bounds, and its absence or
+// nonsense is the connector's own value (row 4).
+func TestClamped(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 1, 0)
+	go func() { // the loop
+		for {
+			select {
+			case call := <-c.calls:
+				call()
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	s := newSession(c, nil, transportSocket)
+	for _, k := range []struct {
+		given serverConfig
+		beat  time.Duration
+		frame int
+		room  int
+	}{
+		{serverConfig{}, 30 * time.Second, maxFrame, defaultRuns},
+		{serverConfig{HeartbeatIntervalS: 7, MaxFrameBytes: 100 << 10, MaxConcurrentRuns: 3}, 7 * time.Second, 100 << 10, 3},
+		{serverConfig{HeartbeatIntervalS: 0.001, MaxFrameBytes: 1, MaxConcurrentRuns: 1}, 5 * time.Second, minFrame, 1},
+		{serverConfig{HeartbeatIntervalS: 1e300, MaxFrameBytes: 1 << 60, MaxConcurrentRuns: 1 << 40}, maxBeat, maxFrame, defaultRuns},
+		{serverConfig{HeartbeatIntervalS: -1, MaxFrameBytes: -1, MaxConcurrentRuns: -1}, 30 * time.Second, maxFrame, defaultRuns},
+	} {
+		s.configure(&registerAck{Config: k.given})
+		room := make(chan int, 1)
+		c.call(func() { room <- c.room })
+		if got := <-room; c.beat != k.beat || c.frame != k.frame || got != k.room {
+			t.Errorf("%+v: a heartbeat each %s, frames of %d bytes, %d runs, want %s, %d, %d", k.given, c.beat, c.frame, got, k.beat, k.frame, k.room)
+		}
+	}
+}
+
 // TestEventBatch: event_batch_ms, within bounds, is how long an event waits for
 // others before it is sent; a heartbeat does not wait (row 4).
 func TestEventBatch(t *testing.T) {

@@ -14,9 +14,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +70,8 @@ func TestMain(m *testing.M) {
 type place struct {
 	URL, Poll, CA, Cert, Key, Token, Dir, Programs string
 	Agents                                         []Agent
+	Secrets                                        []string
+	Socket                                         time.Duration
 }
 
 func connectorMain(raw string) int {
@@ -82,8 +87,17 @@ func connectorMain(raw string) int {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Fprintln(os.Stderr, c.Run(context.Background()))
-	return 1
+	signals := make(chan os.Signal, 1)
+	ossignal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		<-signals
+		c.Drain()
+	}()
+	if err := c.Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 const connectorID = "connector-of-the-test"
@@ -111,13 +125,13 @@ func (p place) config() (Config, error) {
 		ID: connectorID, Version: "0.1.0", Host: "TEST-1", Agents: p.Agents, Dir: p.Dir,
 		// Scripts do not heed run.cancel, so that the grace is always used up.
 		Runner: []string{filepath.Join(p.Programs, "prp-runner"), "--cancel-grace-ms", "50", "--shutdown-grace-ms", "300"}, Env: controller.SmallEnv("GORACE"),
-		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll,
+		Artifacts: moves, Renewed: token.Renewed, PollURL: p.Poll, Secrets: p.Secrets,
 		Link: bridge.LinkConfig{
 			URL: p.URL, Client: bridge.NewClient(secured), Token: token.Get,
 			PingEvery: time.Second, PongWait: 20 * time.Second,
 			Backoff: bridge.Backoff{Steps: []time.Duration{5 * time.Millisecond}},
 		},
-		Times: Times{Heartbeat: time.Second, HeartbeatAnswer: 20 * time.Second, Poll: time.Second},
+		Times: Times{Heartbeat: time.Second, HeartbeatAnswer: 20 * time.Second, Poll: time.Second, Socket: p.Socket},
 	}, nil
 }
 
@@ -143,11 +157,17 @@ type world struct {
 // settle starts a server that wants a certificate and a token.
 func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 	t.Helper()
+	return settleFor(t, cfg, hang)
+}
+
+// settleFor is settle for a test that may take so long.
+func settleFor(t testing.TB, cfg devserver.ConnectorConfig, limit time.Duration) *world {
+	t.Helper()
 	dir, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, kit: identitytest.New(t)}
 	if cfg.Verify == nil {
@@ -365,6 +385,14 @@ func (w *world) over(run string) (events []runEvent, end map[string]any) {
 		if at, err := time.Parse(time.RFC3339, ev.Timestamp); err != nil || at.Location() != time.UTC {
 			w.t.Errorf("%s: %q is no time in UTC", run, ev.Timestamp)
 		}
+		if warnedOf(ev) == "events_lost" {
+			if from := string(ev.Payload["from_source_seq"]); from != fmt.Sprint(source+1) {
+				w.t.Errorf("%s: events of the run are lost from %s on, want %d", run, from, source+1)
+			}
+			if err := json.Unmarshal(ev.Payload["to_source_seq"], &source); err != nil {
+				w.t.Error(err)
+			}
+		}
 		if raw := ev.Payload["source_seq"]; raw != nil {
 			if source++; string(raw) != fmt.Sprint(source) {
 				w.t.Errorf("%s: event %d comes from event %s of the run, want %d", run, ev.Seq, raw, source)
@@ -386,10 +414,13 @@ func kinds(events []runEvent) string {
 
 // warned tells whether there is a warning with a code.
 func warned(events []runEvent, code string) bool {
-	for _, ev := range events {
-		if ev.Event == kindWarning && unquoted(ev.Payload["code"]) == code {
-			return true
-		}
+	return slices.ContainsFunc(events, func(ev runEvent) bool { return warnedOf(ev) == code })
+}
+
+// warnedOf is the code of a warning, empty where an event is none.
+func warnedOf(ev runEvent) string {
+	if ev.Event != kindWarning {
+		return ""
 	}
-	return false
+	return unquoted(ev.Payload["code"])
 }

@@ -44,6 +44,12 @@ type session struct {
 	burst  int          // frames that are written before urgent ones are looked for
 	window atomic.Int64 // events on their way
 	early  []inbound    // what came before the answer to register
+	posts  bool         // what was written was read: a POST has an answer
+
+	// placed counts the answers that were written, marks are the heartbeats that
+	// may be answered; guarded by the connector's lock.
+	placed int64
+	marks  []mark
 
 	// What follows belongs to the writer.
 	cursors map[*spool]*cursor
@@ -59,6 +65,12 @@ type session struct {
 	caught bool
 }
 
+// mark is a heartbeat, and how many answers were written before it.
+type mark struct {
+	heartbeat string
+	placed    int64
+}
+
 // cursor is how far the events of a run were sent in this session.
 type cursor struct {
 	sent, acked, target int64
@@ -70,7 +82,7 @@ func newSession(c *Connector, p pipe, transport string) *session {
 		c: c, pipe: p, burst: burst, inbox: make(chan inbound, maxHeld), wakeup: make(chan struct{}, 1), cursors: map[*spool]*cursor{}, acked: make(chan struct{}, 1),
 	}
 	if transport == transportPoll {
-		s.burst = burstPoll
+		s.burst, s.posts = burstPoll, true
 	}
 	s.window.Store(mostWindow)
 	return s
@@ -166,6 +178,7 @@ func (s *session) read(ctx context.Context) error {
 			s.mu.Lock()
 			s.beats = 0
 			s.mu.Unlock()
+			s.confirm(in.replyTo)
 			signal(s.acked)
 		default:
 			s.deliver(ctx, in)
@@ -278,9 +291,10 @@ func (s *session) beat(ctx context.Context) error {
 		case <-s.acked: // a late answer to the one before
 		default:
 		}
-		began := time.Now()
+		began, id := time.Now(), newID()
+		s.mark(id)
 		s.hurry(marshal(heartbeat{
-			Type: typeHeartbeat, ID: newID(), ConnectorID: s.c.cfg.ID, Timestamp: stamp(), Mode: mode, Metrics: m,
+			Type: typeHeartbeat, ID: id, ConnectorID: s.c.cfg.ID, Timestamp: stamp(), Mode: mode, Metrics: m,
 		}))
 		s.mu.Lock()
 		s.beats++

@@ -5,12 +5,15 @@ package connector
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
@@ -98,7 +101,7 @@ func TestSlowServer(t *testing.T) {
 func TestSpoolFull(t *testing.T) {
 	t.Parallel()
 	w := settle(t, devserver.ConnectorConfig{})
-	const pieces, size = 1000, 2000
+	const pieces, size = 800, 8000
 	piece := strings.Repeat("x", size)
 	w.agent("many", fmt.Sprintf(`[{"kind":"repeat","times":%d,"steps":[{"kind":"event","event_type":"item.delta","item_id":"i",`+
 		`"payload":{"kind":"assistant_message","delta":%q}}]},%s]`, pieces, piece, result))
@@ -116,6 +119,10 @@ func TestSpoolFull(t *testing.T) {
 	}
 	if n := w.conn.State().SpoolBytes; n > 2*minSpool {
 		t.Errorf("the spool has %d bytes", n)
+	}
+	// Nor are there more on the disk: of 6.4 MB, those that were dropped are gone.
+	if n := filesBelow(t, w.cfg.Dir); n > 5<<20 {
+		t.Errorf("the files of the connector have %d bytes", n)
 	}
 	w.server.Misbehave()
 	w.until("the completion", func() bool { return w.server.Over(run) })
@@ -150,6 +157,25 @@ func TestSpoolFull(t *testing.T) {
 	}
 }
 
+// filesBelow is how many bytes the files below a folder have.
+func filesBelow(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // BenchmarkLoad is 50 runs at once with 2,000 events each over one connection
 // with permessage-deflate: go test ./controller/connector -run xxx -bench Load
 // -benchtime 1x.
@@ -160,32 +186,90 @@ func BenchmarkLoad(b *testing.B) {
 		w.agent("many", many(each), func(a *Agent) { a.MaxConcurrentRuns = runs })
 		w.cfg.MaxConcurrentRuns = runs
 		w.cfg.Times.Heartbeat = 200 * time.Millisecond
-		var peak atomic.Uint64
-		done := make(chan struct{})
-		go func() {
-			for {
-				select {
-				case <-done:
-					return
-				case <-time.After(50 * time.Millisecond):
-					peak.Store(max(peak.Load(), resident()))
-				}
-			}
-		}()
+		peak := watchResident()
 		w.start()
 		w.until("a connector", w.server.Registered)
 		began := time.Now()
 		events := w.load(runs)
 		took := time.Since(began)
-		close(done)
 		if n := w.count("register", ""); n != 1 {
 			b.Errorf("there were %d sessions: %q", n, w.reported())
 		}
 		b.ReportMetric(float64(events)/took.Seconds(), "events/s")
-		b.ReportMetric(float64(peak.Load())/1e6, "MB-resident-with-server")
+		b.ReportMetric(float64(peak())/1e6, "MB-resident-with-server")
 		b.ReportMetric(w.longestPause().Seconds(), "s-longest-heartbeat-pause")
 		b.ReportMetric(took.Seconds(), "s")
 		w.end()
+	}
+}
+
+// BenchmarkGone is the same while the server is gone for a minute from the first
+// events on, with the connector's own times: every event has to be there in the
+// end, and what is measured is the time from the server's return. -bench Gone
+// -benchtime 1x -timeout 10m.
+func BenchmarkGone(b *testing.B) {
+	const runs, each, gone = 50, 2000, time.Minute
+	for range b.N {
+		w := settleFor(b, devserver.ConnectorConfig{AckEvery: 100}, 8*time.Minute)
+		w.agent("many", many(each), func(a *Agent) { a.MaxConcurrentRuns = runs })
+		w.cfg.MaxConcurrentRuns, w.cfg.Link.Backoff, w.cfg.Times = runs, bridge.Backoff{}, Times{}
+		peak := watchResident()
+		w.start()
+		var ids []string
+		for range runs {
+			ids = append(ids, w.create("many"))
+		}
+		w.until("the first events", func() bool { return w.count("run_event", "") > 100 })
+		w.server.Misbehave(rule("connect", 0, devserver.Drop), rule("post", 0, devserver.Drop))
+		w.server.Quit(0)
+		left := time.Now()
+		before := w.count("run_event", "")
+		for time.Since(left) < gone {
+			time.Sleep(100 * time.Millisecond)
+		}
+		s, onDisk := w.conn.State(), filesBelow(b, w.cfg.Dir)
+		w.server.Misbehave()
+		back := time.Now()
+		w.until("a connector", w.server.Registered)
+		found := time.Since(back)
+		events := 0
+		for _, run := range ids {
+			w.until("the completion of "+run, func() bool { return w.server.Over(run) })
+			list, _, faults := w.server.Delivered(run)
+			if len(faults) > 0 || len(list) != each+12 {
+				b.Errorf("%s: %d events, want %d; %q", run, len(list), each+12, faults)
+			}
+			events += len(list)
+		}
+		took := time.Since(back) - found
+		b.Logf("%d of %d events had come before; after a minute %d runs were active, %d had events to deliver", before, events, s.ActiveRuns, s.WaitingRuns)
+		b.ReportMetric(float64(onDisk)/1e6, "MB-on-disk")
+		b.ReportMetric(float64(peak())/1e6, "MB-resident-with-server")
+		b.ReportMetric(found.Seconds(), "s-until-connected")
+		b.ReportMetric(took.Seconds(), "s-until-all-is-there")
+		b.ReportMetric(float64(events-before)/took.Seconds(), "events/s")
+		w.end()
+	}
+}
+
+// watchResident watches the memory of this process until the function that it
+// returns is called, which tells the most.
+func watchResident() (most func() uint64) {
+	var peak atomic.Uint64
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+				peak.Store(max(peak.Load(), resident()))
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		return peak.Load()
 	}
 }
 

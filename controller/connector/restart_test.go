@@ -49,6 +49,25 @@ func (w *world) kill(cmd *exec.Cmd) {
 	w.until("nobody", func() bool { return !w.server.Registered() })
 }
 
+// dropTerminal waits until the runner of the one run that was going has written
+// its end, and removes it.
+func (w *world) dropTerminal() {
+	w.t.Helper()
+	for {
+		files, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", terminalFile))
+		if err != nil || len(files) > 1 || w.ctx.Err() != nil {
+			w.t.Fatalf("the terminals are %q, %v", files, err)
+		}
+		if len(files) == 1 {
+			if err := os.Remove(files[0]); err != nil {
+				w.t.Fatal(err)
+			}
+			return
+		}
+		time.Sleep(5 * time.Millisecond) // nobody tells
+	}
+}
+
 // TestKilled: a connector that was killed: a run that was going is told as it
 // truly ended, one that waited is executed, one that was over is not told again
 // (rows 3 and 7, remote.md rules 1 and 4).
@@ -89,7 +108,59 @@ func TestKilled(t *testing.T) {
 	w.over(queued)
 }
 
-// TestUnknown: a run whose journal has no end is told as unknown, and is not run
+// TestKilledInRemoval: what is left of the folder of a run that was over and
+// delivered is no run that goes on.
+func TestKilledInRemoval(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("run_event", 0, devserver.Mute)}})
+	w.start()
+	run := w.create("happy")
+	w.over(run)
+	w.until("the end of it here", func() bool { return w.conn.State().ActiveRuns == 0 })
+	w.end()
+	spools, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", eventsFile))
+	if err != nil || len(spools) != 1 {
+		t.Fatalf("the spools are %q, %v", spools, err)
+	}
+	if err := os.Remove(spools[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.frame(`{"type":"create_run","id":"again","run_id":%q,"agent_id":"happy","goal":"the goal"}`, run)
+	if got := w.got("run_accepted", "again"); got["status"] != "succeeded" {
+		t.Errorf("the run that was over is %v", got)
+	}
+	if _, err := os.Stat(filepath.Dir(spools[0])); !os.IsNotExist(err) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+// TestFolderGone: a run whose folder somebody has removed is unknown, and is not
+// run again (remote.md rule 4).
+func TestFolderGone(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
+	child := w.child()
+	w.create("waits")
+	queued := w.create("waits")
+	w.got("run_accepted", queued)
+	w.kill(child)
+	if err := os.RemoveAll(filepath.Join(w.place.Dir, runsDir)); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.frame(`{"type":"create_run","id":"again","run_id":%q,"agent_id":"waits","goal":"the goal"}`, queued)
+	if got := w.got("run_accepted", "again"); got["status"] != "unknown" {
+		t.Errorf("the run is %v", got)
+	}
+	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, queued)
+	if got := w.got("run_cancelled", "c"); got["status"] != "unknown" {
+		t.Errorf("the answer is %v", got)
+	}
+}
+
+// TestUnknown: a run whose runner has told no end is told as unknown, and is not run
 // again (remote.md rule 4).
 func TestUnknown(t *testing.T) {
 	t.Parallel()
@@ -99,14 +170,7 @@ func TestUnknown(t *testing.T) {
 	run := w.create("waits")
 	w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
 	w.kill(child)
-	// Whatever the runner has written: nobody sees it.
-	journals, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", journalFile))
-	if err != nil || len(journals) != 1 {
-		t.Fatalf("the journals are %q, %v", journals, err)
-	}
-	if err := os.Remove(journals[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.dropTerminal()
 	w.cfg.Times.Ending = 100 * time.Millisecond
 	w.start()
 	events, end := w.over(run)
@@ -132,13 +196,7 @@ func TestCancelWhileFollowed(t *testing.T) {
 	run := w.create("waits")
 	w.until("the run", func() bool { events, _, _ := w.server.Delivered(run); return len(events) > 8 })
 	w.kill(child)
-	journals, err := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", journalFile))
-	if err != nil || len(journals) != 1 {
-		t.Fatalf("the journals are %q, %v", journals, err)
-	}
-	if err := os.Remove(journals[0]); err != nil {
-		t.Fatal(err)
-	}
+	w.dropTerminal()
 	w.cfg.Times.Ending = time.Second
 	w.server.Pend(fmt.Appendf(nil, `{"type":"cancel_run","id":"c","run_id":%q}`, run))
 	w.start()

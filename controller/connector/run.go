@@ -52,8 +52,6 @@ type run struct {
 	warned   bool
 	turnOver chan struct{} // closed when the turn has ended
 	ended    bool          // it has
-	past     bool          // the run is one of the connector before
-	seen     int64         // bytes of its journal that were looked at
 	uploads  sync.WaitGroup
 	sent     map[string]bool // artifacts that were looked at
 }
@@ -141,7 +139,8 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 		case err := <-going:
 			going = nil
 			if err != nil {
-				client.Close() // the run cannot go on; its terminal says why
+				r.notGoing(err)
+				client.Close()
 			}
 		case <-turnOver:
 			turnOver = nil
@@ -159,12 +158,27 @@ func (r *run) drive(client *controller.Client, going <-chan error, ended <-chan 
 	}
 }
 
+// notGoing says why a run ends that could not be set going: its terminal would
+// only say that we have ended it. Where the runner has refused or is gone, that is
+// told by itself, and so is an end that we have ordered.
+func (r *run) notGoing(err error) {
+	if errors.As(err, new(*controller.RejectedError)) || errors.Is(err, controller.ErrRunnerGone) ||
+		errors.Is(err, controller.ErrClosed) || r.ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tr.cause == nil {
+		r.tr.cause = &cause{status: StatusFailed, code: CodeInternal, reason: reasonNotGoing, message: "the run could not be set going: " + err.Error()}
+	}
+}
+
 // argv is the command line of the runner; limit is what the run may take from its
 // start, 0 where it has no limit.
 func (r *run) argv(limit time.Duration) []string {
 	a := r.agent
 	argv := append(slices.Clone(r.c.cfg.Runner),
-		"--clock", "system", "--harness", a.Harness, "--journal", filepath.Join(r.dir, journalFile))
+		"--clock", "system", "--harness", a.Harness, "--terminal", filepath.Join(r.dir, terminalFile))
 	if a.Cwd != "" {
 		argv = append(argv, "--cwd", a.Cwd)
 	}
@@ -211,6 +225,25 @@ func (r *run) turn(inputs []inputFile) map[string]any {
 	return extra
 }
 
+// Parts of a turn that are counted at about their largest, in bytes: the command
+// around the payload, and an artifact with its path and a reason.
+const (
+	turnFrame    = 4 << 10
+	turnArtifact = 1 << 10
+)
+
+// turnSize is about how many bytes turn.start will have; not fewer.
+func turnSize(req *createRun, agent *Agent) int {
+	n := len(marshal(req.Goal))
+	if agent.GoalTo != "" {
+		n *= 2
+	}
+	for _, part := range []any{req.Context, req.Handoff, req.Constraints} {
+		n += len(marshal(part))
+	}
+	return n + turnFrame + len(req.Artifacts)*turnArtifact
+}
+
 // tap takes the runner's stream, a line at a time. It never waits for the loop.
 func (r *run) tap(ended chan<- struct{}) func(line []byte) {
 	decoder := protocol.NewDecoder()
@@ -235,18 +268,11 @@ func (r *run) take(e *protocol.Event) bool {
 		r.terminal = &last
 		return true
 	}
-	events := r.tr.apply(e)
-	known := e.SourceSeq <= r.source // the connector before has told it
-	r.source = max(r.source, e.SourceSeq)
-	if known {
-		return false
-	}
-	for _, ev := range events {
+	r.source = e.SourceSeq
+	for _, ev := range r.tr.apply(e) {
 		r.put(ev)
 	}
-	if !r.past {
-		r.react(e)
-	}
+	r.react(e)
 	return false
 }
 

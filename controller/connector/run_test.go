@@ -3,6 +3,7 @@
 package connector
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller"
 	"prp/controller/devserver"
 )
 
@@ -126,6 +128,8 @@ func TestRefusals(t *testing.T) {
 		{"tool", create("tool", `"agent_id":"waits","constraints":{"tools":["terminal","browser"]}`), 4007},
 		{"none", create("none", `"agent_id":"waits","constraints":{"tools":[]}`), 4001},
 		{"form", create("form", `"agent_id":7`), 4001},
+		// Both together fit into a frame, and not into a command.
+		{"size", create("size", `"agent_id":"waits","context_bundle":{"objective":"`+strings.Repeat("<", 100_000)+`"},"handoff":{"bundle":"`+strings.Repeat(">", 100_000)+`"}`), 4001},
 		{"type", `{"type":"restart","id":"type"}`, 4002},
 		{"run", `{"type":"cancel_run","id":"run","run_id":"nothing"}`, 4004},
 	} {
@@ -274,6 +278,49 @@ func TestHeartbeat(t *testing.T) {
 			return k["active_runs"] == 1.0 && k["queued_runs"] == 1.0
 		})
 	})
+}
+
+// TestNotGoing: a run that could not be set going has failed, and says why; one
+// that was refused, has lost its runner or was ended has its own reason.
+func TestNotGoing(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 1, 0)
+	for _, k := range []struct {
+		err  error
+		told bool
+	}{
+		{fmt.Errorf("wait for the answer: %w", context.DeadlineExceeded), true},
+		{fmt.Errorf("%w: too long", controller.ErrNotSent), true},
+		{controller.ErrRunnerGone, false},
+		{controller.ErrClosed, false},
+		{&controller.RejectedError{}, false},
+	} {
+		r := c.newRun(&createRun{RunID: "run_0", AgentID: "a"}, &c.cfg.Agents[0], c.spools[0])
+		r.notGoing(k.err)
+		if got := r.tr.cause; (got != nil) != k.told || k.told && (got.status != StatusFailed || got.reason != reasonNotGoing) {
+			t.Errorf("%v: the cause is %+v", k.err, got)
+		}
+		r.stop(nil)
+	}
+}
+
+// TestUndelivered: where the server has not acknowledged the events of so many
+// runs, no more are begun: each holds files open.
+func TestUndelivered(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 0, 0)
+	defer func() { c.spools = nil }() // they have no files
+	asked := func() *createRun { return &createRun{RunID: "new", AgentID: c.cfg.Agents[0].AgentID} }
+	for range maxSpools - 1 {
+		c.spools = append(c.spools, &spool{})
+	}
+	if _, e := c.judge(asked()); e != nil {
+		t.Errorf("with %d runs: %v", len(c.spools), e)
+	}
+	c.spools = append(c.spools, &spool{})
+	if _, e := c.judge(asked()); e == nil || e.Code != CodeBusy || !e.Retryable || e.RetryAfterS != 60 {
+		t.Errorf("with %d runs: %+v", len(c.spools), e)
+	}
 }
 
 // TestAgentsApart: a run that fills one agent does not hold up another.

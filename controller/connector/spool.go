@@ -88,7 +88,12 @@ func (c *Connector) dropSpools() {
 func (c *Connector) undelivered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.answers)
+	n := 0
+	for _, a := range c.answers {
+		if a.session == 0 || a.session != c.session { // else it was written
+			n++
+		}
+	}
 	for _, s := range c.spools {
 		// Those of runs that wait for the next start have nothing to deliver.
 		if s.out.Acked() < s.out.Last() {

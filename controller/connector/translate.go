@@ -46,6 +46,8 @@ type translation struct {
 	mask  *bridge.Masker
 	items map[string]*item
 	order []string // of the items, as they came
+	// spilled are the rests of items that had to be forgotten before their end.
+	spilled []event
 	// usage is the last report, tokens the count in it, -1 before.
 	usage  json.RawMessage
 	tokens int64
@@ -144,7 +146,9 @@ func (t *translation) apply(e *protocol.Event) []event {
 		t.proposed(p)
 	}
 	source(&ev, e)
-	return []event{ev}
+	out := append(t.spilled, ev)
+	t.spilled = nil
+	return out
 }
 
 // source tells which event it was; these members are ours.
@@ -177,21 +181,23 @@ func diagnosticKind(code string) eventKind {
 }
 
 func (t *translation) started(e *protocol.Event, ev *event) {
-	it := t.open(e.ItemID, ev.payload)
+	it := t.open(e, ev.payload)
 	if it.tool != "" {
 		ev.kind = kindToolCall
 		ev.payload["tool"] = quoted(it.tool)
 	}
 }
 
-// open remembers an item.
-func (t *translation) open(id string, p members) *item {
+// open remembers an item. The oldest one makes room for it: what a harness never
+// ends must not take the memory, nor the text of what comes after it.
+func (t *translation) open(e *protocol.Event, p members) *item {
+	id := e.ItemID
 	it := &item{kind: unquoted(p["kind"]), stream: t.mask.Stream()}
 	it.tool = toolOf(it.kind, unquoted(p["toolKind"]))
 	it.command = p["command"]
 	if t.items[id] == nil {
 		if len(t.items) >= maxItems {
-			return it
+			t.spill(t.order[0], e.EmittedAt)
 		}
 		t.order = append(t.order, id)
 	}
@@ -202,7 +208,7 @@ func (t *translation) open(id string, p members) *item {
 func (t *translation) delta(e *protocol.Event, ev *event) {
 	it := t.items[e.ItemID]
 	if it == nil {
-		it = t.open(e.ItemID, ev.payload)
+		it = t.open(e, ev.payload)
 	}
 	raw, isText := ev.payload["delta"]
 	delete(ev.payload, "delta")
@@ -235,7 +241,7 @@ func (it *item) keep(b []byte) {
 func (t *translation) ended(e *protocol.Event, ev *event, asTool eventKind) {
 	it := t.items[e.ItemID]
 	if it == nil {
-		it = t.open(e.ItemID, ev.payload)
+		it = t.open(e, ev.payload)
 	}
 	t.forget(e.ItemID)
 	if rest := it.stream.End(); len(rest) > 0 {
@@ -268,17 +274,24 @@ func (t *translation) forget(id string) {
 	}
 }
 
+// spill forgets an item that has not ended, and keeps what was held back of its
+// text for the next event.
+func (t *translation) spill(id, at string) {
+	if rest := t.items[id].stream.End(); len(rest) > 0 {
+		t.spilled = append(t.spilled, event{kind: kindProgress, at: at, payload: members{
+			"item_id": quoted(id), "text_rest": quoted(string(rest)),
+		}})
+	}
+	t.forget(id)
+}
+
 // rest is what was held back of texts whose items never ended.
 func (t *translation) rest(at string) []event {
-	var out []event
-	for _, id := range t.order {
-		if rest := t.items[id].stream.End(); len(rest) > 0 {
-			out = append(out, event{kind: kindProgress, at: at, payload: members{
-				"item_id": quoted(id), "text_rest": quoted(string(rest)),
-			}})
-		}
+	for len(t.order) > 0 {
+		t.spill(t.order[0], at)
 	}
-	t.items, t.order = map[string]*item{}, nil
+	out := t.spilled
+	t.spilled = nil
 	return out
 }
 

@@ -229,6 +229,31 @@ func TestMasked(t *testing.T) {
 	}
 }
 
+// TestManyItems: items that never end neither pile up nor lose a text, and what is
+// held back of each is told once (row 10).
+func TestManyItems(t *testing.T) {
+	tr := newTranslation(bridge.NewMasker([]string{"sesame-open"}))
+	var shown strings.Builder
+	const items = maxItems + 100
+	take := func(e *protocol.Event) {
+		for _, ev := range tr.apply(e) {
+			shown.WriteString(unquoted(ev.payload["text"]) + unquoted(ev.payload["text_rest"]))
+		}
+	}
+	for n := range items {
+		take(said(int64(n+1), protocol.EventItemDelta, fmt.Sprint("item_", n), `{"kind":"assistant_message","delta":"a ses"}`))
+		if len(tr.items) > maxItems || len(tr.order) != len(tr.items) {
+			t.Fatalf("after %d there are %d items, %d in order", n+1, len(tr.items), len(tr.order))
+		}
+	}
+	// A secret that is split is still seen.
+	take(said(items+1, protocol.EventItemDelta, fmt.Sprint("item_", items-1), `{"kind":"assistant_message","delta":"ame-open"}`))
+	take(said(items+2, protocol.EventRunTerminal, "", `{"runTerminalState":"succeeded"}`))
+	if got, want := strings.Count(shown.String(), "ses"), items-1; got != want || strings.Count(shown.String(), "a ") != items || strings.Count(shown.String(), "[masked]") != 1 {
+		t.Errorf("%d rests are told, want %d", got, want)
+	}
+}
+
 // TestShorten: a frame above the server's limit loses text, never its number
 // (rows 4 and 16).
 func TestShorten(t *testing.T) {

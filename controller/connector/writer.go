@@ -134,14 +134,19 @@ func (s *session) collect() (*batch, error) {
 	most, limit, now := c.batch, min(c.frame, c.batch), time.Now()
 	for _, a := range c.answers {
 		// Written is not received: an end is told to a server that has it.
-		if a.run != nil && a.run.out.Acked() < a.seq || b.size > most || b.room <= 0 {
+		if a.session == s.number || a.run != nil && a.run.out.Acked() < a.seq || b.size > most || b.room <= 0 {
 			continue
 		}
 		b.answers = append(b.answers, a)
 		b.add(a.body)
 	}
+	large := 0
 	for _, a := range c.asks {
-		if a.session == s.number || now.Before(a.hold) || b.size > most || b.room <= 0 {
+		switch {
+		case a.session == s.number || now.Before(a.hold) || b.size > most || b.room <= 0:
+			continue
+		case len(a.body) > limit:
+			large++
 			continue
 		}
 		a.session = s.number
@@ -149,6 +154,9 @@ func (s *session) collect() (*batch, error) {
 	}
 	spools := slices.Clone(c.spools)
 	c.mu.Unlock()
+	if large > 0 {
+		go c.call(func() { c.giveUpLarge(limit) })
+	}
 	return b, s.events(b, spools, most, limit, now)
 }
 
@@ -236,14 +244,48 @@ func (s *session) cursor(sp *spool) *cursor {
 	return at
 }
 
-// wrote forgets answers that were sent.
+// wrote forgets answers that were sent, but for those that the server does not ask
+// for again: of them it has to be known that they were read.
 func (s *session) wrote(b *batch) {
 	if len(b.answers) == 0 {
 		return
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	s.c.answers = slices.DeleteFunc(s.c.answers, func(a *answer) bool { return slices.Contains(b.answers, a) })
+	for _, a := range b.answers {
+		s.placed++
+		a.session, a.place, a.run = s.number, s.placed, nil // the server has the events
+	}
+	s.c.answers = slices.DeleteFunc(s.c.answers, func(a *answer) bool {
+		return a.session == s.number && (!a.told || s.posts)
+	})
+}
+
+// mark remembers which answers were written before a heartbeat; the connector's
+// lock is not held.
+func (s *session) mark(heartbeat string) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.marks = append(s.marks, mark{heartbeat: heartbeat, placed: s.placed})
+	s.marks = s.marks[max(0, len(s.marks)-maxMarks):]
+}
+
+// maxMarks bounds the heartbeats that are remembered, for a server whose answers
+// name others. Two that are not answered end the session.
+const maxMarks = 8
+
+// confirm forgets the answers that were written before a heartbeat that the server
+// has answered: it reads in order. Without a name it is the oldest one (row 1).
+func (s *session) confirm(heartbeat string) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	i := slices.IndexFunc(s.marks, func(m mark) bool { return heartbeat == "" || m.heartbeat == heartbeat })
+	if i < 0 {
+		return
+	}
+	upTo := s.marks[i].placed
+	s.marks = s.marks[i+1:]
+	s.c.answers = slices.DeleteFunc(s.c.answers, func(a *answer) bool { return a.session == s.number && a.place <= upTo })
 }
 
 // setTargets remembers what there is to be sent again before new work (row 6).

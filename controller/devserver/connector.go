@@ -44,6 +44,9 @@ type ConnectorConfig struct {
 	// Base is the address of the server in the URLs of artifacts; empty is the
 	// one that the connector has used.
 	Base string
+	// Presign gives the URL for one method of an artifact in a store elsewhere;
+	// nil is the server's own store. It is called with the server's lock held.
+	Presign func(method, artifactID string) (address string, err error)
 }
 
 // ConnectorFrame is a frame that came from the connector.

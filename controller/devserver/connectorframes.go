@@ -53,6 +53,8 @@ func (c *Connector) take(p *peer, f ConnectorFrame) []any {
 		return c.handoff(f)
 	case "upload_artifact":
 		return c.uploadURL(p, f)
+	case "artifact_uploaded":
+		c.uploaded(f)
 	case "download_artifact":
 		return c.downloadURL(p, f)
 	}

@@ -30,13 +30,14 @@ type Order struct {
 }
 
 // PostOrder hands an order to the connector's server whose files are in a folder,
-// as [Post] does for a worker's.
-func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration) (io.ReadCloser, error) {
+// as [Post] does for a worker's. It tells at once what it waits for: a server, a
+// connector, or a question.
+func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
 	body, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
-	return PostTo(ctx, dir, ShellPath, body, wait)
+	return postTelling(ctx, dir, ShellPath, body, wait, tell)
 }
 
 // shell takes one order.

@@ -119,11 +119,20 @@ func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (
 
 // PostTo is [Post] for another path of the server.
 func PostTo(ctx context.Context, dir, path string, command []byte, wait time.Duration) (io.ReadCloser, error) {
-	deadline := time.Now().Add(wait)
+	return postTelling(ctx, dir, path, command, wait, func(string) {})
+}
+
+// postTelling is PostTo, and tells what it waits for, each reason once in a row.
+func postTelling(ctx context.Context, dir, path string, command []byte, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
+	deadline, told := time.Now().Add(wait), ""
 	for {
 		answer, err := try(ctx, dir, path, command)
 		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
 			return answer, err
+		}
+		if why := strings.TrimSuffix(err.Error(), "; "+errNotYet.Error()); why != told {
+			told = why
+			tell(why)
 		}
 		select {
 		case <-time.After(retryEvery):

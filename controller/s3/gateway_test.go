@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,8 +40,8 @@ const (
 )
 
 // gateway starts a real S3-compatible server on loopback, and returns its
-// address.
-func gateway(t *testing.T) string {
+// address. It lives until the test ends or stop is called.
+func gateway(t *testing.T) (endpoint string, stop func()) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a program of another module")
@@ -54,16 +55,17 @@ func gateway(t *testing.T) string {
 		t.Skipf("the gateway cannot be built here: %v\n%s", err, out)
 	}
 	for range starts {
-		if addr := start(t, program); addr != "" {
-			return "http://" + addr
+		if addr, stop := start(t, program); addr != "" {
+			return "http://" + addr, stop
 		}
 	}
 	t.Fatal("the gateway does not start")
-	return ""
+	return "", nil
 }
 
-// start runs the program until the test ends. It is empty where it ended first.
-func start(t *testing.T, program string) string {
+// start runs the program until the test ends or stop is called. The address is
+// empty where it ended first.
+func start(t *testing.T, program string) (addr string, stop func()) {
 	t.Helper()
 	run := exec.Command(program, t.TempDir(), bucket, accessKey, secretKey)
 	var said bytes.Buffer
@@ -80,14 +82,15 @@ func start(t *testing.T, program string) string {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n') // empty where it ended
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		in.Close()
 		err := run.Wait()
 		if t.Failed() || err != nil {
 			t.Logf("the gateway ended with %v and said:\n%s", err, &said)
 		}
 	})
-	return strings.TrimSpace(line)
+	t.Cleanup(stop)
+	return strings.TrimSpace(line), stop
 }
 
 // noise is the same bytes for the same size.
@@ -107,7 +110,7 @@ func sumOf(text string) artifact.Sum {
 // TestGateway: issue point 3 and workerclient.md row 11 against a real
 // S3-compatible server. It is one test, since the server takes long to build.
 func TestGateway(t *testing.T) {
-	endpoint := gateway(t)
+	endpoint, stop := gateway(t)
 	store := open(t, endpoint, nil)
 	t.Run("objects", func(t *testing.T) { objects(t, store) })
 	t.Run("strangers", func(t *testing.T) { strangers(t, endpoint) })
@@ -116,6 +119,12 @@ func TestGateway(t *testing.T) {
 	t.Run("checkpoints", func(t *testing.T) { checkpoints(t, store) })
 	t.Run("artifacts", func(t *testing.T) { artifacts(t, store) })
 	t.Run("bad URLs", func(t *testing.T) { badURLs(t, endpoint) })
+	t.Run("the connector", func(t *testing.T) {
+		dir := programs(t)
+		t.Run("up and down", func(t *testing.T) { throughDoor(t, dir, endpoint, store) })
+		stop()
+		t.Run("store gone", func(t *testing.T) { storeGone(t, dir, store) })
+	})
 }
 
 func open(t *testing.T, endpoint string, change func(*s3.Config)) *s3.Store {

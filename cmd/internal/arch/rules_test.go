@@ -42,8 +42,8 @@ var rooms = map[string]room{
 	"runner/lifecycle": {own: []string{"protocol"}},
 	"runner/process":   {own: []string{"runner/limits"}, third: []string{xsys}},
 	// Nothing but unsafe: it has to be initialised before the package syscall.
-	"runner/limits": {},
-	"runner/logtail":   {},
+	"runner/limits":  {},
+	"runner/logtail": {},
 
 	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
 	"harness/fake":   {own: []string{"harness", "protocol", "protocol/jsonl"}, third: []string{jsontext}},
@@ -70,7 +70,7 @@ var rooms = map[string]room{
 		third: []string{shellwords},
 	},
 	"controller/connector": {
-		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol", "protocol/journal"},
+		own:   []string{"controller", "controller/artifact", "controller/bridge", "protocol"},
 		third: []string{websocket},
 	},
 	// Parts of the remote doors.

@@ -68,6 +68,7 @@ func Flags() []Flag {
 		{"clock", "system|deterministic", "deterministic with --script, else system", "times of the events", func(p *parsed, v string) error { p.clock = true; p.cfg.Clock = runner.Clock(v); return nil }},
 		{"on-eof", "cancel|finish", string(d.OnEOF), "what the end of stdin means", func(p *parsed, v string) error { p.cfg.OnEOF = runner.OnEOF(v); return nil }},
 		{"journal", "FILE", "", "appends every line of stdout to this file first", func(p *parsed, v string) error { p.cfg.JournalPath = v; return nil }},
+		{"terminal", "FILE", "", "writes run.terminal to this file first, without what the harness has proposed", func(p *parsed, v string) error { p.cfg.TerminalPath = v; return nil }},
 	}
 }
 
