@@ -41,6 +41,11 @@ type Area struct {
 	// names has each name by its folded form, where Portable.
 	names  map[string]named
 	parent string // the last folder that was looked at and is one, up to the top
+	// open is the folder of the last file, which lies at openName: most files
+	// come one after the other in one folder, and a path from the top costs two
+	// system calls for each part. It is nil where none is open.
+	open     *os.Root
+	openName string
 	buffer []byte
 	done   bool
 }
@@ -231,7 +236,11 @@ func (a *Area) File(name string, size int64, mode fs.FileMode, mtime time.Time, 
 		return refuse(name, "with its %d bytes the files have more than %d in all", size, a.rules.MaxBytes)
 	}
 	a.Bytes += size
-	f, err := a.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	dir, base, err := a.place(name)
+	if err != nil {
+		return entryError(name, err)
+	}
+	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
 	if err != nil {
 		return entryError(name, err)
 	}
@@ -243,9 +252,37 @@ func (a *Area) File(name string, size int64, mode fs.FileMode, mtime time.Time, 
 		return err
 	}
 	if a.rules.Exact {
-		return a.root.Chtimes(name, mtime, mtime)
+		return dir.Chtimes(base, mtime, mtime)
 	}
 	return nil
+}
+
+// place is the folder of an entry that was admitted, open, and the last part of
+// the entry's name. The folder stays the area's.
+func (a *Area) place(name string) (*os.Root, string, error) {
+	dir, base := path.Split(name)
+	if dir == "" {
+		return a.root, base, nil
+	}
+	if dir = dir[:len(dir)-1]; a.open == nil || a.openName != dir {
+		a.leave()
+		// No part of it is a symlink: needParent has looked.
+		open, err := a.root.OpenRoot(dir)
+		if err != nil {
+			return nil, "", err
+		}
+		a.open, a.openName = open, dir
+	}
+	return a.open, base, nil
+}
+
+// leave closes the folder of the last file: Windows moves and removes no folder
+// that is open.
+func (a *Area) leave() {
+	if a.open != nil {
+		a.open.Close()
+		a.open = nil
+	}
 }
 
 func (a *Area) fill(f *os.File, name string, size int64, r io.Reader) error {
@@ -307,6 +344,7 @@ func (a *Area) Commit() error {
 	if a.done {
 		return errors.New("the area has ended")
 	}
+	a.leave()
 	// The last ones first: a folder that may not be written or searched is
 	// changed after what is in it.
 	for i := len(a.folders) - 1; i >= 0; i-- {
@@ -343,6 +381,7 @@ func (a *Area) Discard() error {
 		return nil
 	}
 	a.done = true
+	a.leave()
 	a.root.Close()
 	return remove(a.staging)
 }
