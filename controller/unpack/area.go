@@ -48,8 +48,8 @@ type Area struct {
 	// system calls for each part. It is nil where none is open.
 	open     *os.Root
 	openName string
-	buffer []byte
-	done   bool
+	buffer   []byte
+	done     bool
 }
 
 // folder is a folder whose mode and time are set in the end.
