@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -336,43 +337,58 @@ var failures = map[string]failure{
 }
 
 // TestFailures: each failure of each step has exactly the report that the page
-// names, or none (workerclient.md; issue point 4).
+// names, or none (workerclient.md; issue points 2 and 4). A failure is tried over
+// one link, the next one over the next, and with -short over another; -links
+// tries each over each.
 func TestFailures(t *testing.T) {
-	for name, tt := range failures {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, tt.rules...)
-			if tt.make != nil {
-				tt.make(b)
+	all := links(t)
+	for i, name := range slices.Sorted(maps.Keys(failures)) {
+		over := all[i%len(all)]
+		if testing.Short() {
+			over = all[(i+1)%len(all)]
+		}
+		for _, l := range all {
+			if *everyLink || l.String() == over.String() {
+				t.Run(name+", "+l.String(), func(t *testing.T) {
+					t.Parallel()
+					failures[name].try(t, newBenchOver(t, l, failures[name].rules...))
+				})
 			}
-			b.offered()
-			ctx, signal := context.WithCancel(b.ctx)
-			defer signal()
-			acted := make(chan struct{})
-			go func() {
-				defer close(acted)
-				if tt.act != nil {
-					tt.act(b, signal)
-				}
-			}()
-			outcome, err := b.workUntil(ctx)
-			<-acted
-			st := b.state()
-			if outcome != tt.outcome || (err != nil) != (tt.outcome == Unreported) || st.Status != tt.status {
-				t.Errorf("outcome %d, %v; status %s; told %q", outcome, err, st.Status, b.told)
-			}
-			if st.Count(devserver.OnClaim) != tt.claims || st.Count(devserver.OnEnd) != tt.ends {
-				t.Errorf("%d claims and %d ends", st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
-			}
-			tt.checkReport(t, b, st)
-			if b.read("child") != "" {
-				b.gone()
-			}
-			left, err := os.ReadDir(filepath.Join(b.cfg.Dir, reportsDir))
-			if keeps := tt.outcome == Unreported && tt.ends > 0; err != nil || (len(left) > 0) != keeps {
-				t.Errorf("reports on disk: %v, %v", left, err)
-			}
-		})
+		}
+	}
+}
+
+func (f failure) try(t *testing.T, b *bench) {
+	t.Helper()
+	if f.make != nil {
+		f.make(b)
+	}
+	b.offered()
+	ctx, signal := context.WithCancel(b.ctx)
+	defer signal()
+	acted := make(chan struct{})
+	go func() {
+		defer close(acted)
+		if f.act != nil {
+			f.act(b, signal)
+		}
+	}()
+	outcome, err := b.workUntil(ctx)
+	<-acted
+	st := b.state()
+	if outcome != f.outcome || (err != nil) != (f.outcome == Unreported) || st.Status != f.status {
+		t.Errorf("outcome %d, %v; status %s; told %q", outcome, err, st.Status, b.told)
+	}
+	if st.Count(devserver.OnClaim) != f.claims || st.Count(devserver.OnEnd) != f.ends {
+		t.Errorf("%d claims and %d ends", st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
+	}
+	f.checkReport(t, b, st)
+	if b.read("child") != "" {
+		b.gone()
+	}
+	left, err := os.ReadDir(filepath.Join(b.cfg.Dir, reportsDir))
+	if keeps := f.outcome == Unreported && f.ends > 0; err != nil || (len(left) > 0) != keeps {
+		t.Errorf("reports on disk: %v, %v", left, err)
 	}
 }
 

@@ -40,6 +40,7 @@ func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
 // 0 since the end was reported. The harness never has the token (remote.md rule
 // 6).
 func TestSIGTERM(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	b.cfg.Harness[2] = "env > env; " + b.cfg.Harness[2]
@@ -67,6 +68,7 @@ func TestSIGTERM(t *testing.T) {
 // TestSIGKILL: a worker that is killed leaves no process, and the next one leaves
 // its run alone: nobody knows how it ended (remote.md rule 4).
 func TestSIGKILL(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	cmd, _ := b.process()
@@ -94,6 +96,7 @@ func TestSIGKILL(t *testing.T) {
 // TestSIGPIPE: that nobody reads what the worker says ends no run: its end is
 // reported.
 func TestSIGPIPE(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rule(devserver.OnFetch, 1, "503"), rule(devserver.OnEnd, 1, "503"))
 	b.shell()
 	b.goOn()
@@ -116,6 +119,7 @@ func TestSIGPIPE(t *testing.T) {
 // TestTLSProcess: a whole run over TLS with a client certificate, and none without
 // its key (workerclient.md row 12, remote.md rule 11).
 func TestTLSProcess(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	b.goOn()

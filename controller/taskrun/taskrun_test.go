@@ -13,6 +13,7 @@ import (
 // TestOrder: the worker's steps in their order, and what an end that went well
 // reports (workerclient.md, the worker's order).
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.offer.Secrets = map[string]string{"KEY": "value-of-the-key"}
 	b.script(
@@ -47,6 +48,7 @@ func TestOrder(t *testing.T) {
 
 // TestOutput: the last completed message, else the summary.
 func TestOutput(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ steps, text, output string }{
 		"no message":       {"", "", "The summary."},
 		"two messages":     {message("one", " two") + "," + message("three"), "one two\n\nthree", "three"},
@@ -73,6 +75,7 @@ func TestOutput(t *testing.T) {
 // TestCommand: a plain program gets the text as its stdin, and its stdout is the
 // output.
 func TestCommand(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir, _ := programs()
 	b.cfg.Stdin = true
@@ -90,6 +93,7 @@ func TestCommand(t *testing.T) {
 
 // TestInstructions: they reach the harness in turn.start, and no argument.
 func TestInstructions(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.offer.Bundle.Task.AgentInstructions = "agent's words"
 	b.offer.Bundle.Task.SpaceAgentInstructions = "space's words"
