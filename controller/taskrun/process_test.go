@@ -66,7 +66,8 @@ func TestSIGTERM(t *testing.T) {
 }
 
 // TestSIGKILL: a worker that is killed leaves no process, and the next one leaves
-// its run alone: nobody knows how it ended (remote.md rule 4).
+// its run alone: nobody knows how it ended (remote.md rule 4). It removes the
+// private folder of that run.
 func TestSIGKILL(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -84,6 +85,9 @@ func TestSIGKILL(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	if left, err := os.ReadDir(filepath.Join(b.cfg.Dir, runsDir)); err != nil || len(left) != 1 {
+		t.Errorf("the killed worker has left %v, %v", left, err)
+	}
 	again, said := b.process()
 	if err := again.Run(); err != nil {
 		t.Errorf("the next one ended with %v: %s", err, said)
@@ -91,6 +95,7 @@ func TestSIGKILL(t *testing.T) {
 	if st := b.state(); st.Status != "RUNNING" || st.Count(devserver.OnClaim) != 1 || st.Count(devserver.OnEnd) != 0 {
 		t.Errorf("%s after %d claims and %d ends", st.Status, st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
 	}
+	b.clean()
 }
 
 // TestSIGPIPE: that nobody reads what the worker says ends no run: its end is

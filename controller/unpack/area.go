@@ -80,14 +80,14 @@ func Open(dir string, rules Rules) (*Area, error) {
 	if err := a.checkTarget(); err != nil {
 		return nil, err
 	}
-	if err := remove(a.staging); err != nil {
+	if err := Remove(a.staging); err != nil {
 		return nil, fmt.Errorf("remove what an earlier process left: %w", err)
 	}
 	if err := os.Mkdir(a.staging, privateDir); err != nil {
 		return nil, err
 	}
 	if a.root, err = os.OpenRoot(a.staging); err != nil {
-		return nil, errors.Join(err, remove(a.staging))
+		return nil, errors.Join(err, Remove(a.staging))
 	}
 	return a, nil
 }

@@ -52,11 +52,12 @@ func (a *Area) Discard() error {
 	a.done = true
 	a.leave()
 	a.root.Close()
-	return remove(a.staging)
+	return Remove(a.staging)
 }
 
-// remove removes a tree, also folders that may not be written.
-func remove(dir string) error {
+// Remove removes a tree as os.RemoveAll does, also with folders that may not be
+// written: those of an archive, or what a package manager keeps.
+func Remove(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
 		return nil
