@@ -18,8 +18,7 @@ import (
 // sh makes the harness a shell that runs a script with the text as its stdin.
 func (b *bench) sh(script string) {
 	dir, _ := programs()
-	b.cfg.Stdin = true
-	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", script}
+	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", script}
 }
 
 // TestPlugins: row 9. The pinned release is unpacked, told to the harness, and

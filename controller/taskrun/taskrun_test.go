@@ -78,9 +78,8 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	dir, _ := programs()
-	b.cfg.Stdin = true
 	b.offer.Secrets = map[string]string{"HOME": "/no/such/home", "TMPDIR": "/no/such/folder"}
-	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
+	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()
 	if !strings.HasPrefix(st.Text, "FIX THE GREETING.") || text(st.End.Output) != st.Text || strings.Contains(st.Text, "err") {
 		t.Errorf("the text is %q, the output %q", st.Text, text(st.End.Output))
@@ -89,6 +88,18 @@ func TestCommand(t *testing.T) {
 		t.Errorf("the home and temporary folders are not private: %q", st.Text)
 	}
 	b.clean()
+}
+
+// TestLongTask: a task of most of a line of the protocol reaches a plain program:
+// it is told once.
+func TestLongTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.offer.Bundle.Run.Input = strings.Repeat("x", 900<<10)
+	b.sh("wc -c")
+	if st := b.must(); st.Status != "SUCCEEDED" || strings.TrimSpace(st.Text) != "921600" {
+		t.Errorf("%s: %s; the text is %.100q", st.Status, text(st.End.ErrorMessage), st.Text)
+	}
 }
 
 // TestInstructions: they reach the harness in turn.start, and no argument.
