@@ -102,6 +102,18 @@ func signalRun(b *bench, signal context.CancelFunc) {
 	signal()
 }
 
+// waitForSignal makes the wait before another try longer than the test: only a
+// signal ends it.
+func waitForSignal(b *bench) {
+	b.cfg.Times.FetchFirst, b.cfg.Times.FetchMost, b.cfg.Times.FetchAll = 2*hang, 2*hang, 4*hang
+}
+
+// signalClaimed sends SIGTERM once the server has the claim.
+func signalClaimed(b *bench, signal context.CancelFunc) {
+	b.await(func(st devserver.TaskRunState) bool { return st.Count(devserver.OnClaim) > 0 })
+	signal()
+}
+
 // failures are the rows of the worker's order, the table Decided and the issue.
 var failures = map[string]failure{
 	"lost claim": {
@@ -246,6 +258,21 @@ var failures = map[string]failure{
 			signal()
 		},
 		outcome: Unreported, status: "SCHEDULED",
+	},
+	"SIGTERM after a lost claim reply": { // row 6: a run that is ours is not left as running
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.DropAfter), rule(devserver.OnFetch, 2, "503")},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Reported, status: "FAILED", text: "SIGTERM", claims: 1, ends: 1,
+	},
+	"SIGTERM after a claim that did not arrive": {
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.Drop)},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Unreported, status: "SCHEDULED", claims: 1,
+	},
+	"SIGTERM after a claim of which nothing is known": {
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.DropAfter), rule(devserver.OnFetch, 2, "404")},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Unreported, status: "RUNNING", claims: 1,
 	},
 	"cancel during the terminal report": {
 		rules: []devserver.Rule{rule(devserver.OnEnd, 1, "503")},

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"prp/controller/identity/identitytest"
@@ -65,4 +66,47 @@ func (l link) serve(t testing.TB, handler http.Handler) (*httptest.Server, *http
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	return s, client
+}
+
+// TestUntrusted: where one end does not trust the other nothing is tried again,
+// and the error says so (row 12).
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	all := links(t)
+	for name, tt := range map[string]struct {
+		server link
+		client workerclient.TLSClientOptions
+		text   string
+	}{
+		"server of an unknown authority": {all[1], workerclient.TLSClientOptions{}, "certificate"},
+		"no client certificate":          {all[2], all[1].client, "certificate required"},
+		"client of another authority":    {all[2], mixed(t, all[2].client), "certificate"},
+		"no TLS":                         {link{}, all[1].client, "HTTP response to HTTPS client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBenchOver(t, tt.server)
+			waitForSignal(b)
+			client, err := workerclient.NewTLSClient(tt.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.CloseIdleConnections()
+			b.client = client
+			b.http.URL = "https://" + b.http.Listener.Addr().String()
+			outcome, err := b.work()
+			if outcome != Unreported || err == nil || !strings.Contains(err.Error(), "expected a server with a certificate that is trusted here") || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("the outcome is %d, %v", outcome, err)
+			}
+			if st := b.state(); st.Status != "SCHEDULED" || len(b.told) > 0 {
+				t.Errorf("%s; told %q", st.Status, b.told)
+			}
+		})
+	}
+}
+
+// mixed is a client that has the certificate of another authority.
+func mixed(t testing.TB, o workerclient.TLSClientOptions) workerclient.TLSClientOptions {
+	o.ClientCertFile, o.ClientKeyFile = identitytest.New(t).Client("stranger")
+	return o
 }
