@@ -149,7 +149,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds := 6
+	seeds := 4
 	if testing.Short() {
 		seeds = 2
 	}
