@@ -85,6 +85,10 @@ func (w *worker) mine(b *workerclient.WorkerTaskRun) bool {
 // errUnclear is a claim of which only another fetch tells what became.
 var errUnclear = errors.New("the claim was refused after one whose answer was lost")
 
+// errNoRun is an answer of something else than the server of task runs. It is
+// told, and not taken for the run of somebody else.
+var errNoRun = &workerclient.StatusError{Operation: "fetch the run", Status: http.StatusOK, Message: "expected a run with a status, got none"}
+
 // tryClaim fetches and claims once. sent tells that a claim got no answer.
 func (w *worker) tryClaim(ctx context.Context, sent *bool) (*workerclient.WorkerTaskRun, decision, error) {
 	b, err := w.cfg.Updater.GetTaskRun(ctx, w.cfg.TaskRunID)
@@ -92,6 +96,8 @@ func (w *worker) tryClaim(ctx context.Context, sent *bool) (*workerclient.Worker
 		return nil, notOurs, err
 	}
 	switch {
+	case b.Run.Status == "":
+		return nil, notOurs, errNoRun
 	case *sent && w.mine(b):
 		return b, ours, nil
 	case b.Run.Status != coretask.StatusScheduled:
