@@ -92,7 +92,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"--script", "linger", "--delay-ms", "soon"}, "expected milliseconds from 0 to 86400000"},
 		{[]string{"command"}, "expected a program after --, or --from-turn argv or command"},
 		{[]string{"command", "--from-turn", "stdin"}, "expected a program after --"},
-		{[]string{"command", "--from-turn", "files", "true"}, `expected names out of argv, command, stdin, timeoutMs, cwd, env with commas between them, got "files"`},
+		{[]string{"command", "--from-turn", "files", "true"}, `expected names out of argv, command, stdin, timeoutMs, cwd, env, text with commas between them, got "files"`},
 		{[]string{"acp"}, "expected an agent after --, or --preset NAME"},
 		{[]string{"acp", "--preset", "cluade"}, `did you mean "claude"?`},
 		{[]string{"acp", "--permissions", "yes", "x"}, `expected one of ask, allow, deny, allow-reads, got "yes"`},

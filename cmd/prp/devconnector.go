@@ -87,6 +87,7 @@ func (o *devserverOptions) serveConnector(s *streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	fmt.Fprintf(s.out, "prp connect --config '%s'\n", host.ConfigFile())
+	sayServing(s)
 	if err := host.Serve(ctx); err != nil {
 		return fail(s, "devserver", err)
 	}

@@ -46,7 +46,7 @@ var devserverCommand = &command{
 	short: "a small server to try the doors with",
 	long: `
 Serves on this machine's loopback, so that a door can be tried without a real
-server.
+server, until Ctrl-C.
 
 'prp devserver worker' is a server for prp worker. It writes a token and its
 address into --dir, and prints how a worker connects.
@@ -54,7 +54,6 @@ address into --dir, and prints how a worker connects.
 'prp devserver send TOOL NAME=VALUE...' sends a command to the worker that is
 connected there and prints the result. A value that is a JSON list, object,
 number, true or false is taken as such, anything else as text.
-
 
 'prp devserver connector' is a server for prp connect. It writes a certificate,
 a token and a configuration with agents that play scripts (or those of --agents)
@@ -155,6 +154,10 @@ func (o *devserverOptions) below(name string) *devserverOptions {
 	return o
 }
 
+// sayServing says on stderr what a server waits for; stdout has the command line
+// of its client alone.
+func sayServing(s *streams) { fmt.Fprintln(s.err, "prp devserver: serving; Ctrl-C ends it") }
+
 func (o *devserverOptions) serve(s *streams) int {
 	rules, err := o.rules(devserver.ParseRule)
 	if err != nil {
@@ -167,6 +170,7 @@ func (o *devserverOptions) serve(s *streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", host.Address(), devserver.WorkerPath, host.TokenFile())
+	sayServing(s)
 	if err := host.Serve(ctx, devserver.WorkerConfig{Rules: rules}); err != nil {
 		return fail(s, "devserver", err)
 	}

@@ -65,6 +65,7 @@ func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
 		where = " --dir " + quoteWords([]string{filepath.Dir(o.dir)})
 	}
 	fmt.Fprintf(s.out, "prp devserver submit%s 'Say hello.'\n", where)
+	sayServing(s)
 	if err := host.ServeHandler(ctx, server, server.Close); err != nil {
 		return fail(s, "devserver", err)
 	}

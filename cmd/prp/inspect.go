@@ -119,7 +119,8 @@ var doctorCommand = &command{
 	long: `
 Shows by which means a runner on this host makes sure that nothing of a harness
 is left: those that the host has, and those that are used. Then the same for the
-sandbox of a task run. Then the agents that 'prp run --agent' knows: which are
+sandbox of a task run, and the tiers that it can hold a run to: one that is
+missing fails a run that names it, unless 'prp taskrun --allow-unsandboxed'. Then the agents that 'prp run --agent' knows: which are
 installed, and which variables they lack.`,
 	flags: func(*flag.FlagSet) runFunc { return runDoctor },
 }
@@ -132,7 +133,8 @@ func runDoctor(s *streams, args []string) int {
 	for _, m := range process.Probe() {
 		screen.means(m.Name, m.Available, m.Used, m.Detail)
 	}
-	for _, m := range sandbox.Probe().Means() {
+	host := sandbox.Probe()
+	for _, m := range append(host.Means(), host.Tiers()...) {
 		screen.means(m.Name, m.Available, m.Used, "sandbox: "+m.Detail)
 	}
 	printAgents(screen)

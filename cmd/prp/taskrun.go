@@ -235,8 +235,7 @@ func (o *taskrunOptions) work(cfg *taskrun.Config, self string, args []string) e
 		if err != nil {
 			return err
 		}
-		cfg.Stdin = true
-		cfg.Harness = append([]string{self, "harness", "command", "--from-turn", "stdin", "--"}, words...)
+		cfg.Harness = append([]string{self, "harness", "command", "--from-turn", "text", "--"}, words...)
 		return nil
 	}
 	if err := t.check(args); err != nil {

@@ -160,51 +160,57 @@ type capture struct {
 	waiting int64
 }
 
-// step is an entry of a folder, or going down into one. The contents of "a"
-// have names that begin with "a/", and "a-b" and "a.c" come before them.
-type step struct {
-	key  string
-	down bool
-}
-
 // folder stores what is in a folder. prefix is its name with a slash, or empty.
+// The contents of "a" have names that begin with "a/": "a-b" and "a.c" come
+// before them, so that folders wait until a name comes that is behind.
 func (c *capture) folder(root *os.Root, prefix string) error {
-	steps, err := c.list(root, prefix)
+	names, err := c.list(root, prefix)
 	if err != nil {
 		return err
 	}
-	for _, s := range steps {
+	// The last one is the first to be done: what comes before the contents of
+	// one that waits has its name as a beginning.
+	var waiting []string
+	behind := func(name string) error {
+		for n := len(waiting) - 1; n >= 0 && (name == "" || waiting[n] < name); n-- {
+			key := waiting[n]
+			waiting = waiting[:n]
+			if err := c.down(root, prefix, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, name := range names {
+		if err := behind(name); err != nil {
+			return err
+		}
 		if c.ctx.Err() != nil {
 			return context.Cause(c.ctx)
 		}
-		if s.down {
-			err = c.down(root, prefix, s.key)
-		} else {
-			err = c.entry(root, prefix, s.key)
-		}
+		isFolder, err := c.entry(root, prefix, name)
 		if err != nil {
 			return err
 		}
+		if isFolder {
+			waiting = append(waiting, name+"/")
+		}
 	}
-	return nil
+	return behind("")
 }
 
-// list reads a folder and orders it by the bytes of the whole names.
-func (c *capture) list(root *os.Root, prefix string) ([]step, error) {
+// list reads the names in a folder and orders them by their bytes. It asks for
+// no more than names: package os would look at each entry for the rest.
+func (c *capture) list(root *os.Root, prefix string) ([]string, error) {
 	f, err := root.Open(".")
 	if err != nil {
 		return nil, named(prefix, err)
 	}
 	defer f.Close()
-	var steps []step
+	var names []string
 	for {
-		batch, err := f.ReadDir(listed)
-		for _, d := range batch {
-			steps = append(steps, step{key: d.Name()})
-			if d.IsDir() {
-				steps = append(steps, step{key: d.Name() + "/", down: true})
-			}
-		}
+		batch, err := f.Readdirnames(listed)
+		names = append(names, batch...)
 		if c.waiting += int64(len(batch)); c.entries+c.waiting > c.limits.MaxEntries {
 			return nil, &unpack.Refused{Name: prefix, Why: fmt.Sprintf("more than %d entries", c.limits.MaxEntries)}
 		}
@@ -215,8 +221,8 @@ func (c *capture) list(root *os.Root, prefix string) ([]step, error) {
 			return nil, named(prefix, err)
 		}
 	}
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.key, b.key) })
-	return steps, nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // down stores what is in a folder of a folder.
@@ -236,29 +242,30 @@ func (c *capture) down(root *os.Root, prefix, key string) error {
 	return c.folder(sub, prefix+key)
 }
 
-// entry stores one name of a folder.
-func (c *capture) entry(root *os.Root, prefix, base string) error {
+// entry stores one name of a folder, and tells whether it is one itself: what
+// is in that comes later.
+func (c *capture) entry(root *os.Root, prefix, base string) (isFolder bool, err error) {
 	name := prefix + base
 	c.entries, c.waiting = c.entries+1, c.waiting-1
 	if err := c.rules.CheckName(name); err != nil {
-		return err
+		return false, err
 	}
 	info, err := root.Lstat(base)
 	if err != nil {
-		return named(name, err)
+		return false, named(name, err)
 	}
 	if err := c.rules.CheckTime(name, info.ModTime()); err != nil && info.Mode().Type() != fs.ModeSymlink {
-		return err // it could not be restored
+		return false, err // it could not be restored
 	}
 	switch info.Mode().Type() {
 	case 0:
-		return c.file(root, name, base, info)
+		return false, c.file(root, name, base, info)
 	case fs.ModeDir:
-		return c.tar.WriteHeader(header(name+"/", tar.TypeDir, info))
+		return true, c.tar.WriteHeader(header(name+"/", tar.TypeDir, info))
 	case fs.ModeSymlink:
-		return c.symlink(root, name, base, info)
+		return false, c.symlink(root, name, base, info)
 	}
-	return &unpack.Refused{Name: name, Why: fmt.Sprintf("a checkpoint has files, folders and symlinks, not %s", info.Mode())}
+	return false, &unpack.Refused{Name: name, Why: fmt.Sprintf("a checkpoint has files, folders and symlinks, not %s", info.Mode())}
 }
 
 // header has what is kept of a file. Only what is set is written.

@@ -151,6 +151,33 @@ func TestRow11Form(t *testing.T) {
 	}
 }
 
+// TestRow11Order: names are in the order of their bytes as a whole, also where
+// the name of a folder is the beginning of others, which are folders too.
+func TestRow11Order(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	// All of them are less than the slash, equal to nothing, or more.
+	parts := []string{"a", "a!", "a!!", "a!-", "a-", "a0", "b"}
+	for _, top := range parts {
+		want = append(want, top)
+		for _, sub := range parts[:4] {
+			name := top + "/" + sub
+			check(t, os.MkdirAll(filepath.Join(dir, filepath.FromSlash(name)), 0o755))
+			check(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name+"/file")), nil, 0o644))
+			want = append(want, name, name+"/file")
+		}
+	}
+	slices.Sort(want)
+	_, stored := capture1(t, dir)
+	var got []string
+	for _, h := range headers(t, stored) {
+		got = append(got, strings.TrimSuffix(h.Name, "/"))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 // TestRow11Restored: what is restored is what was captured.
 func TestRow11Restored(t *testing.T) {
 	from := tree(t, false)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,6 +80,8 @@ func (s TaskRunState) Count(kind string) (n int) {
 type run struct {
 	TaskRun
 	TaskRunState
+	// text becomes TaskRunState.Text. It grows without a copy for each delta.
+	text strings.Builder
 }
 
 // TaskRuns is a server of the worker API for task runs (workerclient.md).
@@ -178,8 +181,10 @@ func (s *TaskRuns) state(id string) TaskRunState {
 		return TaskRunState{}
 	}
 	out := r.TaskRunState
-	out.Calls = slices.Clone(out.Calls)
-	out.Restores, out.Seeds = slices.Clone(out.Restores), slices.Clone(out.Seeds)
+	out.Text = r.text.String()
+	// What is in the lists does not change, and what comes later is not seen: a
+	// copy for each change would cost more with each call.
+	out.Calls, out.Restores, out.Seeds = slices.Clip(out.Calls), slices.Clip(out.Restores), slices.Clip(out.Seeds)
 	return out
 }
 

@@ -188,7 +188,7 @@ func (r *run) stream(body []byte) reply {
 	case coretask.IsTerminal(r.Status):
 		return failure(http.StatusConflict, "the run has ended")
 	}
-	r.Text += d.Delta
+	r.text.WriteString(d.Delta)
 	return success(struct{}{})
 }
 

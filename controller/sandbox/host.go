@@ -65,3 +65,19 @@ func (h Host) Means() []Means {
 		{"network_namespace", h.NetworkNamespaces, false, h.why("Not used: seccomp refuses more, and needs no setting.")},
 	}
 }
+
+// Tiers lists the tiers, and what becomes of a run that names one.
+func (h Host) Tiers() []Means {
+	var list []Means
+	add := func(name string, a Axis) {
+		list = append(list, Means{Name: name, Available: a.Enforced, Used: a.Enforced, Detail: a.String()})
+	}
+	for _, tier := range []string{NetworkNone, NetworkRegistries, NetworkOpen} {
+		add("network_tier", planNetwork(tier, h))
+	}
+	// One can be enforced where all can.
+	files := planFiles(FilesWorkspace, h)
+	files.Tier += " and wider"
+	add("filesystem_tier", files)
+	return list
+}

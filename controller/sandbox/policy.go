@@ -73,7 +73,7 @@ type Unenforceable struct {
 
 // Error implements error.
 func (e *Unenforceable) Error() string {
-	return fmt.Sprintf("%s tier %q cannot be enforced here: %s", e.Axis, e.Tier, e.Why)
+	return fmt.Sprintf("%s tier %q cannot be enforced here: %s; expected another tier, or a worker that may run without a sandbox", e.Axis, e.Tier, e.Why)
 }
 
 // Rules are what [Exec] does. They have no secrets: they stand in arguments.
@@ -179,7 +179,7 @@ func planNetwork(tier string, host Host) Axis {
 	case tier == NetworkOpen:
 		return Axis{tier, true, "nothing is asked for"}
 	case tier == NetworkRegistries:
-		return Axis{tier, false, "this host cannot tell one server from another"}
+		return Axis{tier, false, "neither Landlock nor seccomp can tell one server from another, and it is not taken for open"}
 	case !host.Seccomp:
 		return Axis{tier, false, host.why("no seccomp filter for this kernel and processor")}
 	}

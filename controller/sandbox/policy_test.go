@@ -105,6 +105,57 @@ func TestRow10Refused(t *testing.T) {
 	}
 }
 
+// TestRow10ABI: what each version of Landlock holds a harness to, of the past and
+// of later kernels. A version that cannot is refused, and never taken for less.
+func TestRow10ABI(t *testing.T) {
+	for abi := range 12 {
+		files, tcp := abi >= 3, abi >= 4
+		for _, seccomp := range []bool{true, false} {
+			host := Host{Landlock: abi, Seccomp: seccomp}
+			for _, network := range []string{NetworkNone, NetworkRegistries, NetworkOpen} {
+				p := policy(network, FilesWorkspace)
+				plan, err := p.plan(host)
+				// "open" asks for nothing, and nothing tells servers apart.
+				network1 := network == NetworkOpen || network == NetworkNone && seccomp
+				enforced := network1 && files && seccomp
+				if refused := errors.As(err, new(*Unenforceable)); refused == enforced || (err == nil) != enforced {
+					t.Errorf("ABI %d, seccomp %v, %s: %v, want enforced %v", abi, seccomp, network, err, enforced)
+					continue
+				}
+				p.AllowUnsandboxed = true
+				if plan, err = p.plan(host); err != nil {
+					t.Error(err)
+				}
+				r := plan.Report
+				if r.Network.Enforced != network1 || r.Filesystem.Enforced != (files && seccomp) || plan.rules.Files != (files && seccomp) {
+					t.Errorf("ABI %d, seccomp %v, %s: %v; %v", abi, seccomp, network, r.Network, r.Filesystem)
+				}
+				if says := strings.Contains(r.Network.How, "TCP"); says != (tcp && seccomp && network == NetworkNone) {
+					t.Errorf("ABI %d, %s: it says %q", abi, network, r.Network.How)
+				}
+			}
+		}
+	}
+}
+
+// TestTiers: a person is told of each tier whether a run is held to it here.
+func TestTiers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host Host
+		want []string
+	}{
+		"everything":  {full, []string{"none, enforced", "registries, NOT enforced", "open, enforced", "workspace and wider, enforced"}},
+		"no Landlock": {Host{Seccomp: true}, []string{"none, enforced", "registries, NOT enforced", "open, enforced", "workspace and wider, NOT enforced"}},
+		"nothing":     {Host{Reason: "not here"}, []string{"none, NOT enforced: not here", "registries, NOT enforced", "open, enforced", "workspace and wider, NOT enforced: not here"}},
+	} {
+		for i, m := range tt.host.Tiers() {
+			if !strings.HasPrefix(m.Detail, tt.want[i]) || m.Used == strings.Contains(m.Detail, "NOT") || m.Used != m.Available {
+				t.Errorf("%s: %+v, want %q", name, m, tt.want[i])
+			}
+		}
+	}
+}
+
 // TestFolders: the folders of a policy are absolute, and none is everything.
 func TestFolders(t *testing.T) {
 	for name, change := range map[string]func(*Policy){

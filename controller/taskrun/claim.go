@@ -35,8 +35,11 @@ func (w *worker) claim(ctx context.Context) (*workerclient.WorkerTaskRun, decisi
 		if err == nil || !workerclient.Temporary(err) && !errors.Is(err, errUnclear) {
 			return b, what, err
 		}
+		if workerclient.Untrusted(err) {
+			return nil, notOurs, fmt.Errorf("expected a server with a certificate that is trusted here, and that takes ours: %w", err)
+		}
 		if ctx.Err() != nil {
-			return nil, notOurs, fmt.Errorf("told to end before the run was claimed: %w", err)
+			return w.lookUp(ctx, sent, err)
 		}
 		wait := max(pause, retryAfter(err))
 		if time.Since(began)+wait > w.cfg.Times.FetchAll {
@@ -44,14 +47,47 @@ func (w *worker) claim(ctx context.Context) (*workerclient.WorkerTaskRun, decisi
 		}
 		w.say("%s; trying again in %s", err, wait)
 		if bridge.Pause(ctx, wait) != nil {
-			return nil, notOurs, fmt.Errorf("told to end before the run was claimed: %w", err)
+			return w.lookUp(ctx, sent, err)
 		}
 		pause = min(2*pause, w.cfg.Times.FetchMost)
 	}
 }
 
+// lookUp finds out what became of a claim without an answer after the end of ctx:
+// a run that was claimed is reported, and not left as running for ever. It is
+// tried for as long as a report then would be (row 4). err is why there was no
+// answer.
+func (w *worker) lookUp(ctx context.Context, sent bool, err error) (*workerclient.WorkerTaskRun, decision, error) {
+	err = fmt.Errorf("told to end before the run was claimed: %w", err)
+	if !sent {
+		return nil, notOurs, err
+	}
+	within, cancel := bounded(ctx, w.cfg.Times.Report, w.cfg.Times.ReportSignalled)
+	defer cancel()
+	for pause := w.cfg.Times.Resend; ; pause = min(2*pause, resendMost) {
+		b, failed := w.cfg.Updater.GetTaskRun(within, w.cfg.TaskRunID)
+		switch {
+		case failed == nil && w.mine(b):
+			return b, ours, nil
+		case failed == nil:
+			return nil, notOurs, err
+		case !workerclient.Temporary(failed) || bridge.Pause(within, max(pause, retryAfter(failed))) != nil:
+			return nil, notOurs, fmt.Errorf("%w; whether the run was claimed is not known: %w", err, failed)
+		}
+	}
+}
+
+// mine tells whether this process has claimed a run (row 6).
+func (w *worker) mine(b *workerclient.WorkerTaskRun) bool {
+	return b.Run.Status == coretask.StatusRunning && b.Task.SessionID != nil && *b.Task.SessionID == w.session
+}
+
 // errUnclear is a claim of which only another fetch tells what became.
 var errUnclear = errors.New("the claim was refused after one whose answer was lost")
+
+// errNoRun is an answer of something else than the server of task runs. It is
+// told, and not taken for the run of somebody else.
+var errNoRun = &workerclient.StatusError{Operation: "fetch the run", Status: http.StatusOK, Message: "expected a run with a status, got none"}
 
 // tryClaim fetches and claims once. sent tells that a claim got no answer.
 func (w *worker) tryClaim(ctx context.Context, sent *bool) (*workerclient.WorkerTaskRun, decision, error) {
@@ -59,9 +95,10 @@ func (w *worker) tryClaim(ctx context.Context, sent *bool) (*workerclient.Worker
 	if err != nil {
 		return nil, notOurs, err
 	}
-	mine := *sent && b.Task.SessionID != nil && *b.Task.SessionID == w.session
 	switch {
-	case b.Run.Status == coretask.StatusRunning && mine:
+	case b.Run.Status == "":
+		return nil, notOurs, errNoRun
+	case *sent && w.mine(b):
 		return b, ours, nil
 	case b.Run.Status != coretask.StatusScheduled:
 		w.say("the run is %q, so it is not for this worker", b.Run.Status)

@@ -29,9 +29,6 @@ type Config struct {
 	// Runner is the command line of a runner, Harness that of the harness, each
 	// as words.
 	Runner, Harness []string
-	// Stdin gives the harness the text of the turn as the stdin of its program
-	// too (package harness/command).
-	Stdin bool
 	// Env is the environment of the harness, NAME=VALUE each, beside the secrets
 	// of the run. HOME and TMPDIR are replaced by private folders.
 	Env []string

@@ -3,12 +3,8 @@
 package taskrun
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"prp/controller/checkpoint"
 	"prp/controller/devserver"
-	"prp/controller/workerclient"
 )
 
 // failure is a case of what can go wrong, and exactly what is reported of it.
@@ -38,66 +32,21 @@ type failure struct {
 	started bool
 }
 
-// packed is a plugin with one file, and its digest.
-func packed(t testing.TB, name string) ([]byte, string) {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	a := tar.NewWriter(z)
-	const content = "a tool"
-	if err := a.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = a.Write([]byte(content)) // a buffer
-	a.Close()
-	z.Close()
-	sum := sha256.Sum256(b.Bytes())
-	return b.Bytes(), "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// plugin offers a plugin; digest empty is the right one.
-func (b *bench) plugin(file, digest string) {
-	bytes, right := packed(b.t, file)
-	if digest == "" {
-		digest = right
-	}
-	b.offer.Plugins = map[string][]byte{"tools/1.0": bytes}
-	b.offer.Bundle.Plugins = []workerclient.TaskRunPlugin{{Name: "tools", Version: "1.0", Digest: digest}}
-}
-
-// base offers a checkpoint of a folder with one file; wrong changes its hash.
-func (b *bench) base(wrong bool) {
-	b.t.Helper()
-	tree := b.t.TempDir()
-	if err := os.WriteFile(filepath.Join(tree, "file"), []byte("of the base"), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
-	store := checkpoint.DirStore{Dir: b.t.TempDir()}
-	p, err := checkpoint.Save(b.ctx, store, tree, b.t.TempDir())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if wrong {
-		path := filepath.Join(store.Dir, filepath.FromSlash(p.Key()))
-		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), int(p.SizeBytes)), 0o600); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	b.cfg.Store, b.offer.Workspaces = store, true
-	b.offer.Base = &workerclient.WorkspaceBaseResponse{
-		CheckpointID: "c", PayloadFormat: p.Format, PayloadSHA256: p.SHA256, SizeBytes: p.SizeBytes,
-		UncompressedBytes: p.UncompressedBytes, EntryCount: p.EntryCount,
-	}
-}
-
-// store makes the server and the worker keep workspaces.
-func (b *bench) store() {
-	b.cfg.Store, b.offer.Workspaces = checkpoint.DirStore{Dir: b.t.TempDir()}, true
-}
-
 // signalRun sends SIGTERM to a run that is under way.
 func signalRun(b *bench, signal context.CancelFunc) {
 	b.running()
+	signal()
+}
+
+// waitForSignal makes the wait before another try longer than the test: only a
+// signal ends it.
+func waitForSignal(b *bench) {
+	b.cfg.Times.FetchFirst, b.cfg.Times.FetchMost, b.cfg.Times.FetchAll = 2*hang, 2*hang, 4*hang
+}
+
+// signalClaimed sends SIGTERM once the server has the claim.
+func signalClaimed(b *bench, signal context.CancelFunc) {
+	b.await(func(st devserver.TaskRunState) bool { return st.Count(devserver.OnClaim) > 0 })
 	signal()
 }
 
@@ -120,6 +69,12 @@ var failures = map[string]failure{
 	},
 	"pending": {
 		make: func(b *bench) { b.offer.Bundle.Run.Status = "PENDING" }, outcome: NotOurs, status: "PENDING",
+	},
+	"an answer without a status": {
+		make: func(b *bench) { b.elsewhere(`{}`) }, outcome: Unreported, status: "SCHEDULED",
+	},
+	"an answer that is null": {
+		make: func(b *bench) { b.elsewhere(`null`) }, outcome: Unreported, status: "SCHEDULED",
 	},
 	"running already": {
 		make: func(b *bench) { b.offer.Bundle.Run.Status = "RUNNING" }, outcome: NotOurs, status: "RUNNING",
@@ -246,6 +201,21 @@ var failures = map[string]failure{
 		},
 		outcome: Unreported, status: "SCHEDULED",
 	},
+	"SIGTERM after a lost claim reply": { // row 6: a run that is ours is not left as running
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.DropAfter), rule(devserver.OnFetch, 2, "503")},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Reported, status: "FAILED", text: "SIGTERM", claims: 1, ends: 1,
+	},
+	"SIGTERM after a claim that did not arrive": {
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.Drop)},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Unreported, status: "SCHEDULED", claims: 1,
+	},
+	"SIGTERM after a claim of which nothing is known": {
+		rules: []devserver.Rule{rule(devserver.OnClaim, 1, devserver.DropAfter), rule(devserver.OnFetch, 2, "404")},
+		make:  waitForSignal, act: signalClaimed,
+		outcome: Unreported, status: "RUNNING", claims: 1,
+	},
 	"cancel during the terminal report": {
 		rules: []devserver.Rule{rule(devserver.OnEnd, 1, "503")},
 		make: func(b *bench) {
@@ -336,43 +306,58 @@ var failures = map[string]failure{
 }
 
 // TestFailures: each failure of each step has exactly the report that the page
-// names, or none (workerclient.md; issue point 4).
+// names, or none (workerclient.md; issue points 2 and 4). A failure is tried over
+// one link, the next one over the next, and with -short over another; -links
+// tries each over each.
 func TestFailures(t *testing.T) {
-	for name, tt := range failures {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, tt.rules...)
-			if tt.make != nil {
-				tt.make(b)
+	all := links(t)
+	for i, name := range slices.Sorted(maps.Keys(failures)) {
+		over := all[i%len(all)]
+		if testing.Short() {
+			over = all[(i+1)%len(all)]
+		}
+		for _, l := range all {
+			if *everyLink || l.String() == over.String() {
+				t.Run(name+", "+l.String(), func(t *testing.T) {
+					t.Parallel()
+					failures[name].try(t, newBenchOver(t, l, failures[name].rules...))
+				})
 			}
-			b.offered()
-			ctx, signal := context.WithCancel(b.ctx)
-			defer signal()
-			acted := make(chan struct{})
-			go func() {
-				defer close(acted)
-				if tt.act != nil {
-					tt.act(b, signal)
-				}
-			}()
-			outcome, err := b.workUntil(ctx)
-			<-acted
-			st := b.state()
-			if outcome != tt.outcome || (err != nil) != (tt.outcome == Unreported) || st.Status != tt.status {
-				t.Errorf("outcome %d, %v; status %s; told %q", outcome, err, st.Status, b.told)
-			}
-			if st.Count(devserver.OnClaim) != tt.claims || st.Count(devserver.OnEnd) != tt.ends {
-				t.Errorf("%d claims and %d ends", st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
-			}
-			tt.checkReport(t, b, st)
-			if b.read("child") != "" {
-				b.gone()
-			}
-			left, err := os.ReadDir(filepath.Join(b.cfg.Dir, reportsDir))
-			if keeps := tt.outcome == Unreported && tt.ends > 0; err != nil || (len(left) > 0) != keeps {
-				t.Errorf("reports on disk: %v, %v", left, err)
-			}
-		})
+		}
+	}
+}
+
+func (f failure) try(t *testing.T, b *bench) {
+	t.Helper()
+	if f.make != nil {
+		f.make(b)
+	}
+	b.offered()
+	ctx, signal := context.WithCancel(b.ctx)
+	defer signal()
+	acted := make(chan struct{})
+	go func() {
+		defer close(acted)
+		if f.act != nil {
+			f.act(b, signal)
+		}
+	}()
+	outcome, err := b.workUntil(ctx)
+	<-acted
+	st := b.state()
+	if outcome != f.outcome || (err != nil) != (f.outcome == Unreported) || st.Status != f.status {
+		t.Errorf("outcome %d, %v; status %s; told %q", outcome, err, st.Status, b.told)
+	}
+	if st.Count(devserver.OnClaim) != f.claims || st.Count(devserver.OnEnd) != f.ends {
+		t.Errorf("%d claims and %d ends", st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
+	}
+	f.checkReport(t, b, st)
+	if b.read("child") != "" {
+		b.gone()
+	}
+	left, err := os.ReadDir(filepath.Join(b.cfg.Dir, reportsDir))
+	if keeps := f.outcome == Unreported && f.ends > 0; err != nil || (len(left) > 0) != keeps {
+		t.Errorf("reports on disk: %v, %v", left, err)
 	}
 }
 

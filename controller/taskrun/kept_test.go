@@ -20,6 +20,7 @@ import (
 // the end stays on disk, and the next start reports it once, with the run left
 // alone.
 func TestServerGone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	b.cfg.Times.Report, b.cfg.Times.Flush = 50*time.Millisecond, 50*time.Millisecond
@@ -89,6 +90,7 @@ func (k keptCase) token(b *bench) string {
 
 // TestKept: what becomes of reports that earlier processes left.
 func TestKept(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]keptCase{
 		"delivered":                {nil, false, Reported, false, false, false},
 		"refused for ever":         {[]devserver.Rule{rule(devserver.OnEnd, 0, "400")}, false, Unreported, false, false, false},
@@ -143,6 +145,7 @@ func TestKept(t *testing.T) {
 // TestKeptOfManyOthers: a server that does not answer is asked for one report of
 // other runs, not for each: the run of this process waits.
 func TestKeptOfManyOthers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rule(devserver.OnEnd, 1, devserver.Drop))
 	b.offered()
 	if err := b.cfg.fill(); err != nil {

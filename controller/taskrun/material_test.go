@@ -18,13 +18,13 @@ import (
 // sh makes the harness a shell that runs a script with the text as its stdin.
 func (b *bench) sh(script string) {
 	dir, _ := programs()
-	b.cfg.Stdin = true
-	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", script}
+	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", script}
 }
 
 // TestPlugins: row 9. The pinned release is unpacked, told to the harness, and
 // gone after the run.
 func TestPlugins(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.plugin("bin/tool", "")
 	b.shell()
@@ -63,7 +63,9 @@ func tree(t *testing.T, b *bench, p checkpoint.Payload) map[string]string {
 // TestWorkspace: row 11. Without a base the workspace is the first checkpoint;
 // with one the run begins with it; after the run it is captured.
 func TestWorkspace(t *testing.T) {
+	t.Parallel()
 	t.Run("seed", func(t *testing.T) {
+		t.Parallel()
 		b := newBench(t)
 		b.store()
 		b.cfg.Workspace = t.TempDir()
@@ -83,6 +85,7 @@ func TestWorkspace(t *testing.T) {
 		}
 	})
 	t.Run("base", func(t *testing.T) {
+		t.Parallel()
 		b := newBench(t)
 		b.base(false)
 		b.sh("cat file; echo more >> file")
@@ -106,7 +109,9 @@ func TestWorkspace(t *testing.T) {
 // TestWorkspaceFailures: nothing that was there is lost, and a capture that fails
 // changes no end.
 func TestWorkspaceFailures(t *testing.T) {
+	t.Parallel()
 	t.Run("a failed restore", func(t *testing.T) {
+		t.Parallel()
 		b := newBench(t)
 		b.base(true)
 		b.offer.Bundle.Run.TaskID = "task_1"
@@ -123,6 +128,7 @@ func TestWorkspaceFailures(t *testing.T) {
 		}
 	})
 	t.Run("a folder of a person", func(t *testing.T) {
+		t.Parallel()
 		b := newBench(t)
 		b.base(false)
 		b.cfg.Workspace = t.TempDir()
@@ -134,6 +140,7 @@ func TestWorkspaceFailures(t *testing.T) {
 		}
 	})
 	t.Run("a capture that fails", func(t *testing.T) {
+		t.Parallel()
 		b := newBench(t)
 		b.store()
 		b.sh("ln -s /etc/passwd out")
@@ -155,6 +162,7 @@ func payload(d workerclient.WorkspaceCheckpointDescriptor) checkpoint.Payload {
 // TestSandbox: row 10. A run is held to its tiers; where that is not possible it
 // fails, and runs only with AllowUnsandboxed.
 func TestSandbox(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("of somebody else"), 0o644); err != nil {
 		t.Fatal(err)
@@ -172,6 +180,7 @@ func TestSandbox(t *testing.T) {
 		"read":       {&workerclient.TaskRunSandbox{NetworkTier: "open", FilesystemTier: "workspace_plus_shared_read"}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if refused != nil {
 				t.Skip(refused)
 			}

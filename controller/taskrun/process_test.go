@@ -40,6 +40,7 @@ func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
 // 0 since the end was reported. The harness never has the token (remote.md rule
 // 6).
 func TestSIGTERM(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	b.cfg.Harness[2] = "env > env; " + b.cfg.Harness[2]
@@ -65,8 +66,10 @@ func TestSIGTERM(t *testing.T) {
 }
 
 // TestSIGKILL: a worker that is killed leaves no process, and the next one leaves
-// its run alone: nobody knows how it ended (remote.md rule 4).
+// its run alone: nobody knows how it ended (remote.md rule 4). It removes the
+// private folder of that run.
 func TestSIGKILL(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	cmd, _ := b.process()
@@ -82,6 +85,9 @@ func TestSIGKILL(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	if left, err := os.ReadDir(filepath.Join(b.cfg.Dir, runsDir)); err != nil || len(left) != 1 {
+		t.Errorf("the killed worker has left %v, %v", left, err)
+	}
 	again, said := b.process()
 	if err := again.Run(); err != nil {
 		t.Errorf("the next one ended with %v: %s", err, said)
@@ -89,11 +95,13 @@ func TestSIGKILL(t *testing.T) {
 	if st := b.state(); st.Status != "RUNNING" || st.Count(devserver.OnClaim) != 1 || st.Count(devserver.OnEnd) != 0 {
 		t.Errorf("%s after %d claims and %d ends", st.Status, st.Count(devserver.OnClaim), st.Count(devserver.OnEnd))
 	}
+	b.clean()
 }
 
 // TestSIGPIPE: that nobody reads what the worker says ends no run: its end is
 // reported.
 func TestSIGPIPE(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rule(devserver.OnFetch, 1, "503"), rule(devserver.OnEnd, 1, "503"))
 	b.shell()
 	b.goOn()
@@ -116,6 +124,7 @@ func TestSIGPIPE(t *testing.T) {
 // TestTLSProcess: a whole run over TLS with a client certificate, and none without
 // its key (workerclient.md row 12, remote.md rule 11).
 func TestTLSProcess(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	b.goOn()

@@ -152,9 +152,6 @@ func (w *worker) turn(r *prepared) map[string]any {
 	if len(r.plugins) > 0 {
 		extra["plugins"] = r.plugins
 	}
-	if w.cfg.Stdin {
-		extra["stdin"] = r.b.Run.Input
-	}
 	return extra
 }
 

@@ -144,11 +144,12 @@ func (b *bench) everything(st devserver.TaskRunState, more ...leak) []leak {
 // the secrets of its run, no byte of them leaves the process: they are in no
 // output, journal, call, argument or file, in none of their spellings.
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	dir, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds := 6
+	seeds := 4
 	if testing.Short() {
 		seeds = 2
 	}
@@ -212,6 +213,7 @@ func deltas(journal string) string {
 // TestSecretsAreNowhere: while a run goes on its secrets are in the environment
 // of the harness alone: in no argument of a process and in no file.
 func TestSecretsAreNowhere(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shell()
 	args := b.recordArgs()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"prp/controller/bridge"
+	"prp/controller/unpack"
 	"prp/controller/workerclient"
 )
 
@@ -40,7 +41,9 @@ func (w *worker) job(ctx context.Context, b *workerclient.WorkerTaskRun) (f fact
 	r := &prepared{b: b}
 	defer func() {
 		if r.dir != "" {
-			os.RemoveAll(r.dir)
+			if err := unpack.Remove(r.dir); err != nil {
+				w.say("the folder of the run stays: %s", err)
+			}
 		}
 	}()
 	steps := []struct {
@@ -113,7 +116,7 @@ func (w *worker) secrets(ctx context.Context, r *prepared) error {
 
 // folders makes the private folders of the run and finds its workspace.
 func (w *worker) folders(_ context.Context, r *prepared) (err error) {
-	if r.dir, err = os.MkdirTemp(filepath.Join(w.cfg.Dir, runsDir), "run-"); err != nil {
+	if r.dir, err = newRunDir(filepath.Join(w.cfg.Dir, runsDir)); err != nil {
 		return err
 	}
 	in := func(name string) string { return filepath.Join(r.dir, name) }

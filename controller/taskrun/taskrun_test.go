@@ -13,6 +13,7 @@ import (
 // TestOrder: the worker's steps in their order, and what an end that went well
 // reports (workerclient.md, the worker's order).
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.offer.Secrets = map[string]string{"KEY": "value-of-the-key"}
 	b.script(
@@ -47,6 +48,7 @@ func TestOrder(t *testing.T) {
 
 // TestOutput: the last completed message, else the summary.
 func TestOutput(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ steps, text, output string }{
 		"no message":       {"", "", "The summary."},
 		"two messages":     {message("one", " two") + "," + message("three"), "one two\n\nthree", "three"},
@@ -73,11 +75,11 @@ func TestOutput(t *testing.T) {
 // TestCommand: a plain program gets the text as its stdin, and its stdout is the
 // output.
 func TestCommand(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir, _ := programs()
-	b.cfg.Stdin = true
 	b.offer.Secrets = map[string]string{"HOME": "/no/such/home", "TMPDIR": "/no/such/folder"}
-	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "stdin", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
+	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()
 	if !strings.HasPrefix(st.Text, "FIX THE GREETING.") || text(st.End.Output) != st.Text || strings.Contains(st.Text, "err") {
 		t.Errorf("the text is %q, the output %q", st.Text, text(st.End.Output))
@@ -88,8 +90,21 @@ func TestCommand(t *testing.T) {
 	b.clean()
 }
 
+// TestLongTask: a task of most of a line of the protocol reaches a plain program:
+// it is told once.
+func TestLongTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.offer.Bundle.Run.Input = strings.Repeat("x", 900<<10)
+	b.sh("wc -c")
+	if st := b.must(); st.Status != "SUCCEEDED" || strings.TrimSpace(st.Text) != "921600" {
+		t.Errorf("%s: %s; the text is %.100q", st.Status, text(st.End.ErrorMessage), st.Text)
+	}
+}
+
 // TestInstructions: they reach the harness in turn.start, and no argument.
 func TestInstructions(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.offer.Bundle.Task.AgentInstructions = "agent's words"
 	b.offer.Bundle.Task.SpaceAgentInstructions = "space's words"

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	}
 	w.mask.Store(bridge.NewMasker(cfg.Secrets))
 	defer w.text.Stop()
+	removeOrphans(filepath.Join(w.cfg.Dir, runsDir))
 	outcome, err := w.run(ctx)
 	if err != nil {
 		err = errors.New(w.mask.Load().String(err.Error()))

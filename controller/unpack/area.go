@@ -8,7 +8,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -41,8 +43,13 @@ type Area struct {
 	// names has each name by its folded form, where Portable.
 	names  map[string]named
 	parent string // the last folder that was looked at and is one, up to the top
-	buffer []byte
-	done   bool
+	// open is the folder of the last file, which lies at openName: most files
+	// come one after the other in one folder, and a path from the top costs two
+	// system calls for each part. It is nil where none is open.
+	open     *os.Root
+	openName string
+	buffer   []byte
+	done     bool
 }
 
 // folder is a folder whose mode and time are set in the end.
@@ -73,14 +80,14 @@ func Open(dir string, rules Rules) (*Area, error) {
 	if err := a.checkTarget(); err != nil {
 		return nil, err
 	}
-	if err := remove(a.staging); err != nil {
+	if err := Remove(a.staging); err != nil {
 		return nil, fmt.Errorf("remove what an earlier process left: %w", err)
 	}
 	if err := os.Mkdir(a.staging, privateDir); err != nil {
 		return nil, err
 	}
 	if a.root, err = os.OpenRoot(a.staging); err != nil {
-		return nil, errors.Join(err, remove(a.staging))
+		return nil, errors.Join(err, Remove(a.staging))
 	}
 	return a, nil
 }
@@ -231,7 +238,11 @@ func (a *Area) File(name string, size int64, mode fs.FileMode, mtime time.Time, 
 		return refuse(name, "with its %d bytes the files have more than %d in all", size, a.rules.MaxBytes)
 	}
 	a.Bytes += size
-	f, err := a.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	dir, base, err := a.place(name)
+	if err != nil {
+		return entryError(name, err)
+	}
+	f, err := dir.OpenFile(base, createNew(), privateFile)
 	if err != nil {
 		return entryError(name, err)
 	}
@@ -243,9 +254,48 @@ func (a *Area) File(name string, size int64, mode fs.FileMode, mtime time.Time, 
 		return err
 	}
 	if a.rules.Exact {
-		return a.root.Chtimes(name, mtime, mtime)
+		return dir.Chtimes(base, mtime, mtime)
 	}
 	return nil
+}
+
+// createNew are the flags to make a file. That it does not block changes nothing
+// for a file, but package os has not to ask and set it: that is four of eleven
+// system calls for a small file.
+func createNew() int {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if runtime.GOOS != "windows" {
+		flags |= syscall.O_NONBLOCK
+	}
+	return flags
+}
+
+// place is the folder of an entry that was admitted, open, and the last part of
+// the entry's name. The folder stays the area's.
+func (a *Area) place(name string) (*os.Root, string, error) {
+	dir, base := path.Split(name)
+	if dir == "" {
+		return a.root, base, nil
+	}
+	if dir = dir[:len(dir)-1]; a.open == nil || a.openName != dir {
+		a.leave()
+		// No part of it is a symlink: needParent has looked.
+		open, err := a.root.OpenRoot(dir)
+		if err != nil {
+			return nil, "", err
+		}
+		a.open, a.openName = open, dir
+	}
+	return a.open, base, nil
+}
+
+// leave closes the folder of the last file: Windows moves and removes no folder
+// that is open.
+func (a *Area) leave() {
+	if a.open != nil {
+		a.open.Close()
+		a.open = nil
+	}
 }
 
 func (a *Area) fill(f *os.File, name string, size int64, r io.Reader) error {
@@ -299,66 +349,4 @@ func entryError(name string, err error) error {
 		return refuse(name, "a second entry of this name")
 	}
 	return fmt.Errorf("entry %q: %w", name, err)
-}
-
-// Commit gives the folders their modes and times and puts the area in the
-// place of the target.
-func (a *Area) Commit() error {
-	if a.done {
-		return errors.New("the area has ended")
-	}
-	// The last ones first: a folder that may not be written or searched is
-	// changed after what is in it.
-	for i := len(a.folders) - 1; i >= 0; i-- {
-		f := a.folders[i]
-		if a.rules.Exact {
-			if err := a.root.Chtimes(f.name, f.mtime, f.mtime); err != nil {
-				return err
-			}
-		}
-		if err := a.root.Chmod(f.name, f.mode); err != nil {
-			return err
-		}
-	}
-	if err := a.root.Chmod(".", a.mode); err != nil {
-		return err
-	}
-	if err := a.root.Close(); err != nil {
-		return err
-	}
-	// Remove takes an empty folder only. Not every system renames over one.
-	if err := os.Remove(a.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(a.staging, a.target); err != nil {
-		return err
-	}
-	a.done = true
-	return nil
-}
-
-// Discard removes what is in the making.
-func (a *Area) Discard() error {
-	if a.done {
-		return nil
-	}
-	a.done = true
-	a.root.Close()
-	return remove(a.staging)
-}
-
-// remove removes a tree, also folders that may not be written.
-func remove(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	// What cannot be opened shows in the second try.
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, privateDir)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

@@ -1,11 +1,14 @@
 package workerclient
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +60,27 @@ func Temporary(err error) bool {
 		return !errors.Is(err, errRefused)
 	}
 	return status == http.StatusTooManyRequests || status >= 500
+}
+
+// Untrusted reports whether one end does not trust the other: a certificate that
+// cannot be verified, a client certificate that is refused or missing, no TLS at
+// all. It is [Temporary], since a certificate is renewed; who has not begun yet
+// need not wait for that.
+func Untrusted(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	if errors.As(err, &unverified) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
+		return true
+	}
+	// What the other end refuses comes as an alert, whose type is not exported.
+	var alert *net.OpError
+	if !errors.As(err, &alert) || alert.Op != "remote error" {
+		return false
+	}
+	text := alert.Err.Error()
+	return slices.ContainsFunc([]string{"certificate", "handshake failure", "access denied", "protocol version"}, func(part string) bool {
+		return strings.Contains(text, part)
+	})
 }
 
 // newStatusError reads the answer as far as it is bounded.

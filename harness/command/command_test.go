@@ -278,6 +278,8 @@ func TestFromTurn(t *testing.T) {
 	tests := []struct {
 		name, turn, stdout string
 	}{
+		{"text", `{"turnId":"t","text":"told once","argv":["cat"]}`, "told once"},
+		{"stdin before text", `{"turnId":"t","text":"x","argv":["cat"],"stdin":"y"}`, "y"},
 		{"argv", `{"turnId":"t","text":"","argv":["printf","%s-%s","a b","c"]}`, "a b-c"},
 		{"command", `{"turnId":"t","text":"","command":"echo $((1+2)) | cat"}`, "3\n"},
 		{"stdin", `{"turnId":"t","text":"","argv":["cat"],"stdin":"\u2603\n"}`, "\u2603\n"},
@@ -293,6 +295,16 @@ func TestFromTurn(t *testing.T) {
 				t.Errorf("stdout is %q", p.text["stdout"])
 			}
 		})
+	}
+}
+
+// TestTextIsNoStdin: without --from-turn text a program has no stdin.
+func TestTextIsNoStdin(t *testing.T) {
+	p := play(t, "argv,stdin")
+	p.begin(`{"turnId":"t","text":"not for it","argv":["cat"]}`)
+	p.end(child.Exit{}, protocol.DispositionDone, started, executing, begun, item, protocol.EventItemCompleted, protocol.EventTurnCompleted, closed)
+	if p.text["stdout"] != "" {
+		t.Errorf("stdout is %q", p.text["stdout"])
 	}
 }
 
@@ -454,7 +466,7 @@ func TestParseAllow(t *testing.T) {
 	if a, err := ParseAllow("argv,stdin"); err != nil || !a.Has("argv") || a.Has("command") {
 		t.Errorf("%v, %v", a, err)
 	}
-	for _, bad := range []string{"", "argv,", "Argv", "text"} {
+	for _, bad := range []string{"", "argv,", "Argv", "turnId"} {
 		if _, err := ParseAllow(bad); err == nil {
 			t.Errorf("%q is allowed", bad)
 		}

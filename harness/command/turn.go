@@ -34,8 +34,15 @@ const (
 	memberEnv     = "env"
 )
 
+// memberText is the text of the turn itself, which every turn has. Allowed it is
+// the stdin of the program where there is no other.
+const memberText = "text"
+
 // Members lists the members of turn.start that [ParseAllow] knows.
-func Members() []string {
+func Members() []string { return append(refusable(), memberText) }
+
+// refusable are the members that a turn has only where somebody wants them.
+func refusable() []string {
 	return []string{memberArgv, memberCommand, memberStdin, memberTimeout, memberCwd, memberEnv}
 }
 
@@ -75,7 +82,7 @@ func readTurn(payload []byte, o Options) (turn, error) {
 	members := membersOf(payload)
 	t := turn{argv: o.Argv}
 	t.id, _ = stringOf(members["turnId"])
-	for _, name := range Members() {
+	for _, name := range refusable() {
 		if members[name] != nil && !o.Allow.Has(name) {
 			return t, fmt.Errorf("turn.start gives %s, which --from-turn does not allow", name)
 		}
@@ -96,6 +103,10 @@ func readTurn(payload []byte, o Options) (turn, error) {
 			return t, errors.New("expected argv or command, got both")
 		}
 		t.argv = append(slices.Clone(o.Shell), line)
+	}
+	if o.Allow.Has(memberText) {
+		s, _ := stringOf(members[memberText]) // the protocol has checked it
+		t.stdin = &s
 	}
 	if raw := members[memberStdin]; raw != nil {
 		s, ok := stringOf(raw)

@@ -87,7 +87,7 @@ var rooms = map[string]room{
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},
 	"controller/taskrun": {own: []string{
-		"controller", "controller/bridge", "controller/checkpoint", "controller/plugin", "controller/sandbox",
+		"controller", "controller/bridge", "controller/checkpoint", "controller/plugin", "controller/sandbox", "controller/unpack",
 		"controller/workerclient", "controller/workerclient/coretask", "protocol", "protocol/journal",
 	}},
 	// The plain values that the client hands on, under the names of the product.
