@@ -34,8 +34,9 @@ func (w *world) insist(agent string) string {
 	run := fmt.Sprintf("run_%d", w.next)
 	create := fmt.Appendf(nil, `{"type":"create_run","id":"create_%d","run_id":%q,"agent_id":%q,"goal":"the goal"}`, w.next, run, agent)
 	for w.count("run_accepted", run) == 0 {
-		w.until("a registered connector", w.server.Registered)
+		// Counted before: what is registered after it asks for the run once more.
 		sessions := w.count("register", "")
+		w.until("a registered connector", w.server.Registered)
 		_ = w.server.Send(create) // it may be lost
 		w.until("an answer or a new connection", func() bool {
 			return w.count("run_accepted", run) > 0 || w.count("register", "") > sessions

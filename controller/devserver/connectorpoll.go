@@ -25,32 +25,32 @@ type pollSession struct {
 	more    chan struct{}     // closed at the next frame
 	ended   bool
 	serving chan struct{} // of size one: one post at a time
-	polling int
+	calling int           // polls and posts that are under way
 	absent  *time.Timer
 }
 
 // errEnded is a session that is over.
 var errEnded = errors.New("the session is over")
 
-// lease is how long a session without a poll is taken for one that is there.
+// lease is how long a session without a call is taken for one that is there.
 const lease = time.Second
 
-// polled takes note of a poll; the lock is held.
-func (s *pollSession) polled(c *Connector) {
-	if c.current == nil && s.peer.number > 0 {
+// called takes note of a poll or a post; the lock is held.
+func (s *pollSession) called(c *Connector) {
+	if c.current == nil && s.peer.number > 0 && !s.ended {
 		c.current = s.peer // it is back
 	}
 	if s.absent != nil {
 		s.absent.Stop()
 	}
-	s.polling++
+	s.calling++
 }
 
-// waits begins the lease after a poll.
+// waits begins the lease after a call. A connector may end before its first poll.
 func (s *pollSession) waits(c *Connector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.polling--; s.polling == 0 {
+	if s.calling--; s.calling == 0 {
 		s.absent = time.AfterFunc(lease, func() { c.gone(s.peer) })
 	}
 }
@@ -131,7 +131,9 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 	}
 	c.mu.Lock()
 	ended := s.ended
+	s.called(c)
 	c.mu.Unlock()
+	defer s.waits(c)
 	if ended || body.Cursor > s.up {
 		http.Error(rw, errEnded.Error(), http.StatusGone)
 		return
@@ -201,7 +203,7 @@ func (c *Connector) poll(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, errEnded.Error(), http.StatusGone)
 		return
 	}
-	s.polled(c)
+	s.called(c)
 	c.mu.Unlock()
 	defer s.waits(c)
 	for {
