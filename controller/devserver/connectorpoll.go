@@ -25,7 +25,7 @@ type pollSession struct {
 	more    chan struct{}     // closed at the next frame
 	ended   bool
 	serving chan struct{} // of size one: one post at a time
-	calling int // polls and posts that are under way
+	calling int           // polls and posts that are under way
 	absent  *time.Timer
 }
 
