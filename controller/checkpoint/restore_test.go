@@ -235,7 +235,7 @@ func TestRow11Memory(t *testing.T) {
 	if testing.Short() {
 		size = 64 << 20
 	}
-	const most = 48 << 20 // windows of 8 MiB at both ends, and tables
+	const most = 32 << 20 // windows of 2 MiB at both ends, and tables
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "large"))
 	check(t, err)
