@@ -190,7 +190,7 @@ func (o *workerOptions) config(s *streams) (worker.Config, error) {
 		cfg.ID = cfg.Machine
 	}
 	if o.policy != "" {
-		text, err := os.ReadFile(o.policy)
+		text, err := readBounded(o.policy, maxWorkerFile)
 		if err == nil {
 			cfg.Policy, err = worker.ParsePolicy(text)
 		}
@@ -210,6 +210,20 @@ func (o *workerOptions) config(s *streams) (worker.Config, error) {
 		fmt.Fprintf(s.err, "prp worker: %s\n", controller.OneLine(text))
 	}
 	return cfg, o.programs(&cfg)
+}
+
+// readBounded reads a file of at most most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("%s: expected at most %d bytes", path, most)
+	}
+	return text, err
 }
 
 // keeperMain is the program inside that watches over a process for a worker that

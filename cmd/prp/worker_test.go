@@ -25,3 +25,19 @@ func TestBeside(t *testing.T) {
 		t.Errorf("quoted as %s", got)
 	}
 }
+
+// TestReadBounded: a policy is bounded, also where it has no end.
+func TestReadBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy")
+	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for most, ok := range map[int64]bool{4: false, 5: true} {
+		if text, err := readBounded(path, most); (err == nil) != ok || ok && string(text) != "12345" {
+			t.Errorf("at most %d: %q, %v", most, text, err)
+		}
+	}
+	if _, err := readBounded(path+".none", 5); !os.IsNotExist(err) {
+		t.Errorf("no file: %v", err)
+	}
+}

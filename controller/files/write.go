@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // Modes of a write.
@@ -112,7 +113,7 @@ func checkHash(c *change, want string) error {
 	if c.exists {
 		got = hashOf(c.before)
 	}
-	if got == want {
+	if strings.EqualFold(got, want) { // hexadecimal is written either way
 		return nil
 	}
 	e := refuse(Conflict, c.at.path, "%q has not the expected content", c.at.path)

@@ -34,6 +34,9 @@ type cancelResult struct {
 	CommandID string            `json:"command_id,omitempty"`
 	Outcome   string            `json:"outcome"`
 	Commands  []cancelledResult `json:"commands"`
+	// Omitted counts commands that ended before and are not in the list, since
+	// it would not fit into a frame.
+	Omitted int `json:"omitted,omitempty"`
 }
 
 type cancelledResult struct {
@@ -150,7 +153,37 @@ func (w *Worker) reply(k *cancelling) error {
 		}
 		result.Commands = append(result.Commands, one)
 	})
+	result.Commands, result.Omitted = fitting(result.Commands)
 	return w.answer(k.x, succeeded(result))
+}
+
+const (
+	// cancelRoom bounds the list of a reply, in bytes; entryRoom is what an
+	// entry takes beside its id, of which each byte may take escapedByte.
+	cancelRoom  = 512 << 10
+	entryRoom   = 64
+	escapedByte = 6
+)
+
+// fitting leaves out what does not fit into a frame: of a task that has had tens
+// of thousands of commands the oldest that had ended before.
+func fitting(list []cancelledResult) (kept []cancelledResult, omitted int) {
+	keep, room := make([]bool, len(list)), cancelRoom
+	for _, outcome := range []string{outcomeCancelled, outcomeFinished} {
+		for i := len(list) - 1; i >= 0 && room > 0; i-- {
+			if list[i].Outcome == outcome {
+				room -= escapedByte*len(list[i].CommandID) + entryRoom
+				keep[i] = true
+			}
+		}
+	}
+	kept = []cancelledResult{}
+	for i, one := range list {
+		if keep[i] {
+			kept = append(kept, one)
+		}
+	}
+	return kept, len(list) - len(kept)
 }
 
 // wasEnded tells whether a background process was ended before it ended itself.

@@ -223,7 +223,7 @@ func TestRenewedToken(t *testing.T) {
 	for offset := range 30 {
 		out, _ := p.statusOf(r, fmt.Sprintf(`,"offset":%d,"max_bytes":3`, offset)).Fields["output"].(map[string]any)
 		text := strings.ReplaceAll(fmt.Sprint(out["content"]), "[masked]", "")
-		if strings.Trim(text, "before behind\n") != "" {
+		if strings.ContainsAny(text, "-twkag") {
 			t.Errorf("at %d: %q", offset, text)
 		}
 	}

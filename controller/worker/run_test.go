@@ -254,3 +254,30 @@ func TestProcessEndsWithWorker(t *testing.T) {
 		return r.Error != nil && r.Error.Code == CodeProcessNotFound
 	})
 }
+
+// TestStatusFits: rows 2 and 9. Output that needs escapes is read in parts that
+// fit into a frame, and whole in the end.
+func TestStatusFits(t *testing.T) {
+	t.Parallel()
+	p := ready(t)
+	const size = 256 << 10
+	r := p.do(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","head -c %d /dev/zero | tr '\\0' '\\1'"],"background":true}`, size))
+	p.until("the end", func() bool {
+		return p.do(ToolStatus, fmt.Sprintf(`{"process_id":%q}`, r.Fields["process_id"])).Fields["state"] == "exited"
+	})
+	offset, parts := 0.0, 0
+	for offset < size && parts < 10 {
+		s := p.do(ToolStatus, fmt.Sprintf(`{"process_id":%q,"offset":%.0f,"max_bytes":%d}`, r.Fields["process_id"], offset, size))
+		out, _ := s.Fields["output"].(map[string]any)
+		text, _ := out["content"].(string)
+		next, _ := out["next_offset"].(float64)
+		if s.Status != StatusSuccess || text == "" || strings.Trim(text, "\x01") != "" || next != offset+float64(len(text)) {
+			t.Fatalf("at %.0f: %.300s", offset, s.Raw)
+		}
+		offset = next
+		parts++
+	}
+	if offset != size || parts < 2 {
+		t.Errorf("%.0f bytes in %d parts, want %d in several", offset, parts, size)
+	}
+}

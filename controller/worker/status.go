@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -97,19 +98,36 @@ func (p *background) read(args statusArgs, mask *files.Mask) (*processOutput, er
 		return nil, errors.Join(errors.New("expected more output"), err)
 	}
 	begin := int(min(args.Offset, info.Size()) - from)
-	part := b[begin:min(len(b), begin+int(args.MaxBytes))]
-	// The stream is valid UTF-8; only the part may begin or end inside a
-	// character.
-	for cut := 0; cut < utf8.UTFMax-1 && len(part) > 1 && !utf8.Valid(part); cut++ {
-		part = part[:len(part)-1]
+	out := &processOutput{Stream: args.Stream, Offset: args.Offset}
+	for end := min(len(b), begin+int(args.MaxBytes)); ; end = begin + (end-begin)/2 {
+		end = begin + len(wholeText(b[begin:end]))
+		out.fill(b, begin, end, mask)
+		// What needs escapes takes more room than it has bytes.
+		if text, err := json.Marshal(out.Content); err != nil || len(text) <= resultBytes-frameRoom {
+			return out, err
+		}
 	}
-	out := &processOutput{Stream: args.Stream, Offset: args.Offset, NextOffset: args.Offset + int64(len(part)), Encoding: "utf-8"}
+}
+
+// wholeText is b without the beginning of a character at its end, unless that
+// is all that there is. The stream is valid UTF-8; only a part of it may begin
+// or end inside a character.
+func wholeText(b []byte) []byte {
+	for cut := 0; cut < utf8.UTFMax-1 && len(b) > 1 && !utf8.Valid(b); cut++ {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// fill puts a part of b into the answer.
+func (out *processOutput) fill(b []byte, from, to int, mask *files.Mask) {
+	part := b[from:to]
 	valid := utf8.Valid(part)
+	out.NextOffset = out.Offset + int64(len(part))
 	if mask != nil {
-		part = mask.Part(b, begin, begin+len(part))
+		part = mask.Part(b, from, to)
 	}
-	if out.Content = string(part); !valid {
-		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(part)
+	if out.Encoding, out.Content = files.UTF8, string(part); !valid {
+		out.Encoding, out.Content = files.Base64, base64.StdEncoding.EncodeToString(part)
 	}
-	return out, nil
 }
