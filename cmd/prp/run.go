@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -106,7 +107,7 @@ func (o *runOptions) readTurn() error {
 		}
 		return checkText("--text", o.text)
 	}
-	text, err := os.ReadFile(o.turnFile)
+	text, err := readAtMost(o.turnFile, maxTurnText+len("\n")+1)
 	if err != nil {
 		return misuse("--turn-file: %s", err)
 	}
@@ -114,10 +115,20 @@ func (o *runOptions) readTurn() error {
 	return checkText("--turn-file", o.text)
 }
 
+// readAtMost reads the first bytes of a file, which may be one without an end.
+func readAtMost(name string, limit int) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, int64(limit)))
+}
+
 // checkText refuses a text that no command can carry.
 func checkText(name, text string) error {
 	if len(text) > maxTurnText {
-		return misuse("%s: expected at most %d bytes, got %d", name, maxTurnText, len(text))
+		return misuse("%s: expected at most %d bytes, got more", name, maxTurnText)
 	}
 	if !utf8.ValidString(text) {
 		return misuse("%s: expected UTF-8, got other bytes", name)
