@@ -84,6 +84,9 @@ func reap(pid int) bool {
 // reapWithin reaps a child that is about to exit; false where it has not by
 // then.
 func reapWithin(pid int, d time.Duration) bool {
+	if reap(pid) {
+		return true // os/signal need not be troubled
+	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
 	defer signal.Stop(children)
