@@ -69,14 +69,6 @@ func (l *leaf) kill() {
 	}
 }
 
-// path is the leaf's directory, "" where there is none.
-func (l *leaf) path() string {
-	if l == nil {
-		return ""
-	}
-	return l.dir
-}
-
 // close lets go of the leaf and leaves it where it is.
 func (l *leaf) close() {
 	if l == nil {

@@ -53,6 +53,8 @@ func call(number, a1, a2, a3, a4 uintptr) uintptr {
 
 // guardianChild is the guardian's life before its exec. It does not return.
 //
+//lint:ignore U1000 assembly calls it
+//
 //go:nosplit
 //go:noinline
 //go:norace
@@ -107,6 +109,8 @@ func becomeGuardian(p *forkPlan) {
 }
 
 // harnessChild is the harness's life before its exec. It does not return.
+//
+//lint:ignore U1000 assembly calls it
 //
 //go:nosplit
 //go:noinline

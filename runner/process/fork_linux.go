@@ -80,9 +80,14 @@ type outcome struct {
 // cloneArgs is struct clone_args of clone3(2), as far as CLONE_INTO_CGROUP
 // (Linux 5.7) needs it.
 type cloneArgs struct {
-	flags, pidFD, childTID, parentTID, exitSignal uint64
-	stack, stackSize, tls, setTID, setTIDSize     uint64
-	cgroup                                        uint64
+	flags      uint64
+	_          [2]uint64 // pidfd, child_tid
+	parentTID  uint64
+	exitSignal uint64
+	stack      uint64
+	stackSize  uint64
+	_          [3]uint64 // tls, set_tid, set_tid_size
+	cgroup     uint64
 }
 
 // newFork makes everything ready for children that can allocate nothing. The

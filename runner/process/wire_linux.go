@@ -46,13 +46,6 @@ func (p *packer) string(s string) {
 	*p = append(*p, s...)
 }
 
-func (p *packer) strings(list []string) {
-	p.int(len(list))
-	for _, s := range list {
-		p.string(s)
-	}
-}
-
 // bytes is the whole message, its length filled in.
 func (p *packer) bytes() []byte {
 	binary.LittleEndian.PutUint32((*p)[1:], uint32(len(*p)-headerBytes))
@@ -87,19 +80,6 @@ func (u *unpacker) string() string {
 	s := string(u.rest[:n])
 	u.rest = u.rest[n:]
 	return s
-}
-
-func (u *unpacker) strings() []string {
-	n := u.int()
-	if n < 0 || n > len(u.rest) {
-		u.bad, u.rest = true, nil
-		return nil
-	}
-	list := make([]string, 0, n)
-	for range n {
-		list = append(list, u.string())
-	}
-	return list
 }
 
 // readHeader gives the kind and the length of the body.
