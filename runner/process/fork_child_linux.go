@@ -54,7 +54,6 @@ func call(number, a1, a2, a3, a4 uintptr) uintptr {
 // guardianChild is the guardian's life before its exec. It does not return.
 //
 //lint:ignore U1000 assembly calls it
-//
 //go:nosplit
 //go:noinline
 //go:norace
@@ -111,7 +110,6 @@ func becomeGuardian(p *forkPlan) {
 // harnessChild is the harness's life before its exec. It does not return.
 //
 //lint:ignore U1000 assembly calls it
-//
 //go:nosplit
 //go:noinline
 //go:norace
