@@ -18,6 +18,7 @@ import (
 var additions = map[string]string{
 	"StatusError":               "the typed error (workerclient.md, wire)",
 	"Temporary":                 "whether such an error is worth another try (row 5)",
+	"Untrusted":                 "whether one end does not trust the other (row 5)",
 	"WorkspaceOff":              "404 and 503 for the workspace",
 	"DigestHeader":              "the header of a download",
 	"NewTLSClient":              "makes a client of TLSClientOptions",

@@ -59,6 +59,8 @@ func serveGuardian(leafDir string, numbers []string) int {
 		os.Stderr.WriteString("prp-guardian: expected a control socket; only a runner starts a guardian\n")
 		return 2
 	}
+	// Opened first: the file of an undumpable process is root's.
+	comm, commErr := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	// A harness of the same user could send any signal. Those that Go lets a
 	// program block are blocked from before the start on; those that it does
@@ -66,7 +68,12 @@ func serveGuardian(leafDir string, numbers []string) int {
 	for _, sig := range [...]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM} {
 		ignore(sig)
 	}
-	nameSelf(guardianName)
+	// For ps, which shows the file's name otherwise. It is the main thread's, and
+	// this may be another one, so prctl(2) would not do.
+	if commErr == nil {
+		_, _ = unix.Write(comm, []byte(guardianName))
+		unix.Close(comm)
+	}
 	g := &guarding{control: os.NewFile(uintptr(control), "control")}
 	t := newTree(newOrder(), func(e Exit) { g.control.Write(packExit(e)) })
 	t.exclusive = true
@@ -90,17 +97,6 @@ func serveGuardian(leafDir string, numbers []string) int {
 	}
 	g.attend(t)
 	return 0
-}
-
-// nameSelf sets the name that ps shows. It is the main thread's, and this may be
-// another one, so prctl(2) would not do.
-func nameSelf(name string) {
-	fd, err := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return // then ps shows the file's name
-	}
-	_, _ = unix.Write(fd, []byte(name))
-	unix.Close(fd)
 }
 
 // attend runs the tree and obeys the runner. A runner that is gone is an order
