@@ -32,18 +32,15 @@
 // 1.2 million lines a second, 0.17 to 0.33 of the relay, 0.9 to 1.5 microseconds
 // of CPU a line, no allocation. By perf the strict check of each line is the
 // largest part of it, then the kernel's share of reading and writing. Latency at
-// 500 lines a second, measured in turns with the relay's: p50 1.4 to 1.5 times,
-// p99 1.1, 1.35, 1.4 and 2.1 times in four runs. Idle: no wake-up. Peak memory:
-// 4.3 MiB idle, at most 8.3 MiB in every flood.
+// 500 lines a second, measured in turns with the relay's: p50 1.26 and 1.28 times,
+// p99 1.0 and 1.15 times in the last two runs. Idle: about one wake-up a second at
+// most. Peak memory: 4.4 MiB idle, at most 8.7 MiB in every flood.
 //
-// Happy-path without delays takes 44 ms, 3.0 to 3.2 times the harness alone, where
-// 2.5 was wanted. Three Go programs start one after the other, as perf's events of
-// fork, exec and exit show (milliseconds from the runner's exec): 9 main, 11 the
-// guardian is forked, 12 it is executed, 25 it forks the harness, 26 the harness
-// is executed, 40 that has ended, 44 the guardian has, 46 the runner. What fills
-// the start of a program is page faults: some 220 for each of them, 14 to 28
-// microseconds each on that machine, most of them those of Go's runtime. To fork
-// the harness before the guardian is executed would take 10 ms off. It was not
-// done: it needs a fork with raw system calls, and only syscall.ForkExec can give
-// a child the limit of open files that Go has raised in the parent.
+// Happy-path without delays takes 37 to 41 ms, 2.8 to 3.0 times the harness alone,
+// where 2.5 was wanted; before the harness was forked first it took 43 ms. By
+// perf's events of exec and exit (milliseconds from the runner's exec): 12 the
+// harness is executed and the guardian beside it, 28 the harness has ended, 30 the
+// guardian has, 32 to 34 the runner. What fills the 12 is the start of a Go
+// program: some 220 page faults, 14 to 28 microseconds each on that machine, most
+// of them those of Go's runtime.
 package runner
