@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"os"
 	"strconv"
 	"sync"
 	"syscall"
@@ -177,9 +178,11 @@ func originalFiles() limits.Limit {
 // failed: the guardian's number, and what the children tell. An error is that
 // of the guardian's fork.
 func (f *fork) run() (guardian int, told outcome, err error) {
+	children := watchChildren()
+	defer unwatch(children)
 	over := make(chan struct{})
 	watched := make(chan struct{})
-	go f.watch(over, watched)
+	go f.watch(children, over, watched)
 	withFullMask(func() {
 		syscall.ForkLock.Lock()
 		defer syscall.ForkLock.Unlock()
@@ -208,11 +211,10 @@ var (
 )
 
 // watch ends a guardian that somebody stops before it has executed this
-// program: the fork would wait for it without end.
-func (f *fork) watch(over <-chan struct{}, watched chan<- struct{}) {
+// program: the fork would wait for it without end. children is subscribed
+// before the fork.
+func (f *fork) watch(children <-chan os.Signal, over <-chan struct{}, watched chan<- struct{}) {
 	defer close(watched)
-	children := watchChildren()
-	defer unwatch(children)
 	for {
 		select {
 		case <-over:
