@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"prp/runner/limits"
+	"prp/runner/early"
 )
 
 // fork is one start of a harness below a guardian of its own. This process
@@ -25,6 +25,7 @@ type fork struct {
 	plan forkPlan
 	// strings are what plan points to.
 	path, guardPath *byte
+	children        *byte
 	dir             *byte
 	argv, env       []*byte
 	guardArgv       []*byte
@@ -56,7 +57,7 @@ type forkPlan struct {
 	fds       [3]int
 	clone     cloneArgs // into a leaf; else its flags alone count
 	intoLeaf  bool
-	files     limits.Limit // Max 0: as they are
+	files     early.Limit // Max 0: as they are
 
 	stackTop            uintptr // 0: the harness runs on a copy of ours
 	guardPath           *byte
@@ -67,6 +68,8 @@ type forkPlan struct {
 	begun               [headerBytes]byte // a message of msgBegun
 	patience            unix.Timespec     // see harnessEnds; none: zero
 	heard               [2]unix.PollFd
+	children            *byte // "/proc/thread-self/children"
+	list                [64]byte
 	// forsake has the guardian kill a harness that it cannot guard, since
 	// this process would not become its parent.
 	forsake bool
@@ -158,6 +161,7 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 	}
 	list(&f.argv, l.argv)
 	list(&f.env, l.env)
+	str(&f.children, "/proc/thread-self/children")
 	str(&f.guardPath, cmp.Or(o.guardProgram, ownProgram))
 	list(&f.guardArgv, args)
 	list(&f.guardEnv, guardianEnv)
@@ -165,6 +169,7 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 		return nil, err
 	}
 	p.path, p.dir, p.argv, p.env = f.path, f.dir, &f.argv[0], &f.env[0]
+	p.children = f.children
 	p.guardPath, p.guardArgv, p.guardEnv = f.guardPath, &f.guardArgv[0], &f.guardEnv[0]
 	return f, nil
 }
@@ -189,15 +194,15 @@ func (f *fork) prepareClone() {
 
 // originalFiles is the limit of open files that the harness is given: the one
 // with which this program was started, unless somebody has set another since.
-func originalFiles() limits.Limit {
-	was, ok := limits.OpenFiles()
+func originalFiles() early.Limit {
+	was, ok := early.OpenFiles()
 	if !ok {
-		return limits.Limit{}
+		return early.Limit{}
 	}
 	var now unix.Rlimit
 	// Go raises the soft limit to one below the hard one (package syscall).
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) != nil || uint64(now.Max) != was.Max || uint64(now.Cur) != was.Max-1 {
-		return limits.Limit{}
+		return early.Limit{}
 	}
 	return was
 }

@@ -40,9 +40,9 @@ var rooms = map[string]room{
 		"protocol", "protocol/jsonl", "protocol/journal", "protocol/secret", "runner/lifecycle", "runner/logtail", "runner/process",
 	}},
 	"runner/lifecycle": {own: []string{"protocol"}},
-	"runner/process":   {own: []string{"runner/limits"}, third: []string{xsys}},
+	"runner/process":   {own: []string{"runner/early"}, third: []string{xsys}},
 	// Nothing but unsafe: it has to be initialised before the package syscall.
-	"runner/limits":  {},
+	"runner/early":  {},
 	"runner/logtail": {},
 
 	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
@@ -175,7 +175,7 @@ var restricted = map[string][]string{
 	"flag":                       {"cmd/..."},
 	"log":                        {},
 	"log/slog":                   {},
-	"unsafe":                     {"runner/process", "runner/limits", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
+	"unsafe":                     {"runner/process", "runner/early", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
 	"C":                          {},
 }
 
@@ -256,13 +256,13 @@ func TestBuildTags(t *testing.T) {
 			return
 		}
 		switch {
-		case s.pkg == "runner/process", s.pkg == "runner/limits", s.pkg == "harness/fake":
+		case s.pkg == "runner/process", s.pkg == "runner/early", s.pkg == "harness/fake":
 		case s.pkg == "harness/child": // signals, and a death by one
 		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
 		case s.pkg == "controller/files" && strings.HasPrefix(s.path, "controller/files/dir_"): // folders by descriptor
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, runner/limits, harness/fake, harness/child, controller/sandbox, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, runner/early, harness/fake, harness/child, controller/sandbox, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
 		}
 	})
 }
