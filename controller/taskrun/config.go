@@ -113,6 +113,8 @@ const (
 	reportsDir    = "reports"
 	runsDir       = "runs"
 	workspacesDir = "workspaces"
+	// asideDir has workspaces while they are replaced.
+	asideDir = "aside"
 )
 
 func (c *Config) fill() error {
