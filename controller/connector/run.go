@@ -238,7 +238,8 @@ func turnSize(req *createRun, agent *Agent) int {
 	if agent.GoalTo != "" {
 		n *= 2
 	}
-	for _, part := range []any{req.Context, req.Handoff, req.Constraints} {
+	// The artifacts are named once more, with their paths.
+	for _, part := range []any{req.Context, req.Handoff, req.Constraints, req.Artifacts} {
 		n += len(marshal(part))
 	}
 	return n + turnFrame + len(req.Artifacts)*turnArtifact

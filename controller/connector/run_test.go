@@ -130,6 +130,7 @@ func TestRefusals(t *testing.T) {
 		{"form", create("form", `"agent_id":7`), 4001},
 		// Both together fit into a frame, and not into a command.
 		{"size", create("size", `"agent_id":"waits","context_bundle":{"objective":"`+strings.Repeat("<", 100_000)+`"},"handoff":{"bundle":"`+strings.Repeat(">", 100_000)+`"}`), 4001},
+		{"names", create("names", `"agent_id":"waits","context_bundle":{"artifacts":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("a", 5200)+`",`, 100), ",")+`]}`), 4001},
 		{"type", `{"type":"restart","id":"type"}`, 4002},
 		{"run", `{"type":"cancel_run","id":"run","run_id":"nothing"}`, 4004},
 	} {
