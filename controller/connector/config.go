@@ -132,6 +132,7 @@ const (
 	startedFile  = "started"
 	eventsFile   = "events.jsonl"
 	terminalFile = "terminal.json"
+	uploadsFile  = "uploads.jsonl"
 	inputsDir    = "artifacts"
 )
 

@@ -88,6 +88,8 @@ type answer struct {
 	// events either: it is sent again on the next connection where this one is
 	// lost before it was read (rows 11 and 14).
 	told bool
+	// holds is the run whose folder stays until it was read; nil is none.
+	holds *spool
 	// session is where it was written last, and place its place among those that
 	// were; see confirm.
 	session, place int64

@@ -24,7 +24,8 @@
 // An event is on disk before it is sent, numbered per run from 1 without a gap,
 // and stays there until the server has acknowledged it: it is never lost, doubled
 // or reordered at a server that keeps a cursor, whatever the link, the transport
-// or a restart do. What a harness says is on disk there only, masked and bounded:
+// or a restart do. What a harness says is on disk there only, masked and bounded,
+// but for the names of its artifacts, which are masked as well:
 // where the connector itself is killed, the events that it had not put there yet
 // are told as lost, by number. A run_id is executed at most once. A run whose end
 // nobody has seen is told as "unknown", and is not run again. The completion is the last

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -54,6 +55,11 @@ type run struct {
 	ended    bool          // it has
 	uploads  sync.WaitGroup
 	sent     map[string]bool // artifacts that were looked at
+	many     bool            // there are more, which was told
+	uploaded bool            // no more are taken
+	// transfers is what becomes of them; nil before the first one.
+	transfers *bridge.Store
+	moving    chan struct{} // has one for each that is on its way
 }
 
 // Causes of the end of a run's context.
@@ -67,7 +73,7 @@ var (
 func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
 	r := &run{
 		c: c, req: req, agent: agent, spool: s, status: StatusQueued, dir: s.dir,
-		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{},
+		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{}, moving: make(chan struct{}, uploadsAtOnce),
 	}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	r.moves, r.stopMoves = context.WithCancelCause(r.ctx)
@@ -270,7 +276,9 @@ func (r *run) take(e *protocol.Event) bool {
 		return true
 	}
 	r.source = e.SourceSeq
-	for _, ev := range r.tr.apply(e) {
+	events := r.tr.apply(e)
+	r.uploadAll(e) // before the event, so that it is never told without them
+	for _, ev := range events {
 		r.put(ev)
 	}
 	r.react(e)
@@ -320,12 +328,6 @@ func (r *run) react(e *protocol.Event) {
 		later(func() { r.c.settled(r, payload) })
 	case eventHandoff:
 		later(func() { r.c.handoff(r, payload) })
-	case eventArtifact:
-		r.upload(payload)
-	case protocol.EventResultProposed:
-		for _, a := range r.tr.artifacts {
-			r.upload(a)
-		}
 	case protocol.EventUsageReported:
 		most := r.req.Constraints.MaxTokens
 		if n := r.tr.tokens; most > 0 && n > most {

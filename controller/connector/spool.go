@@ -69,7 +69,7 @@ func (c *Connector) dropSpools() {
 	c.mu.Lock()
 	var gone []*spool
 	c.spools = slices.DeleteFunc(c.spools, func(s *spool) bool {
-		if !s.finished() || slices.ContainsFunc(c.answers, func(a *answer) bool { return a.run == s }) {
+		if !s.finished() || slices.ContainsFunc(c.answers, func(a *answer) bool { return a.run == s || a.holds == s }) {
 			return false
 		}
 		gone = append(gone, s)
