@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"prp/controller/bridge"
 	"prp/controller/connector"
 	"prp/controller/devserver"
+	"prp/controller/programstest"
 	"prp/controller/s3"
 )
 
@@ -80,13 +80,9 @@ func programs(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("an agent is a shell script")
 	}
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
+	p := programstest.Of("prp-runner", "prp-harness")
+	t.Cleanup(p.Remove)
+	return p.Dir(t)
 }
 
 func (d *door) config(programs, address string) connector.Config {
