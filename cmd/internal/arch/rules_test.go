@@ -81,6 +81,9 @@ var rooms = map[string]room{
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
 	"controller/programstest":          {},
+	"controller/connector/connectortest": {own: []string{
+		"controller", "controller/bridge", "controller/connector", "controller/devserver",
+	}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff, xsys}},
 	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
