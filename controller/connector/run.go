@@ -53,6 +53,7 @@ type run struct {
 	warned   bool
 	turnOver chan struct{} // closed when the turn has ended
 	ended    bool          // it has
+	todo     []func()      // for the loop
 	uploads  sync.WaitGroup
 	sent     map[string]bool // artifacts that were looked at
 	many     bool            // there are more, which was told
@@ -320,18 +321,17 @@ const (
 // react does what an event asks for, in the background; the lock is held.
 func (r *run) react(e *protocol.Event) {
 	payload := slices.Clone(e.Payload) // it is valid during the call
-	later := func(f func()) { go r.c.call(f) }
 	switch e.EventType {
 	case protocol.EventRequestCreated:
-		later(func() { r.c.asked(r, payload) })
+		r.later(func() { r.c.asked(r, payload) })
 	case protocol.EventRequestResolved, protocol.EventRequestExpired, protocol.EventRequestCancelled:
-		later(func() { r.c.settled(r, payload) })
+		r.later(func() { r.c.settled(r, payload) })
 	case eventHandoff:
-		later(func() { r.c.handoff(r, payload) })
+		r.later(func() { r.c.handoff(r, payload) })
 	case protocol.EventUsageReported:
 		most := r.req.Constraints.MaxTokens
 		if n := r.tr.tokens; most > 0 && n > most {
-			later(func() {
+			r.later(func() {
 				r.c.end(r, &cause{
 					status: StatusFailed, code: CodeQuota, reason: reasonTokens,
 					message: "the run has used " + strconv.FormatInt(n, 10) + " tokens of at most " + strconv.FormatInt(most, 10),
@@ -343,6 +343,24 @@ func (r *run) react(e *protocol.Event) {
 		r.ended = true
 		close(r.turnOver)
 	}
+}
+
+// later has the loop do f, after all that it was to do for the run before; the
+// lock is held. It does not wait.
+func (r *run) later(f func()) {
+	r.todo = append(r.todo, f)
+	if len(r.todo) > 1 {
+		return // it is done with the first one
+	}
+	go r.c.call(func() {
+		r.mu.Lock()
+		todo := r.todo
+		r.todo = nil
+		r.mu.Unlock()
+		for _, f := range todo {
+			f()
+		}
+	})
 }
 
 // payloadOf opens the payload of an event.

@@ -340,3 +340,32 @@ func TestAgentsApart(t *testing.T) {
 		t.Errorf("the second run is %v", got)
 	}
 }
+
+// TestLater: what the events of a run ask for is done in their order: a question
+// that was withdrawn is not asked after that.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	c := &Connector{calls: make(chan func()), over: make(chan struct{})}
+	r := &run{c: c}
+	var done []int
+	const all = 1000
+	go func() {
+		defer close(c.over)
+		for len(done) < all {
+			(<-c.calls)()
+		}
+	}()
+	for i := range all {
+		r.mu.Lock()
+		r.later(func() { done = append(done, i) })
+		r.mu.Unlock()
+	}
+	select {
+	case <-c.over:
+	case <-time.After(hang):
+		t.Fatal("not all is done")
+	}
+	if !slices.IsSorted(done) {
+		t.Errorf("it was done in another order: %v", done)
+	}
+}
