@@ -308,3 +308,32 @@ func TestUploadMany(t *testing.T) {
 		t.Errorf("%d of %d were warned of", warnings(events), maxUploads+5)
 	}
 }
+
+// TestUploadedThenDrain: what the server has of a run with an artifact when a drain
+// is over is not told again by the next start (issue point 5, row 14).
+func TestUploadedThenDrain(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.cfg.Times.Heartbeat = time.Hour // only a drain asks before
+	w.start()
+	run := w.create("makes")
+	w.over(run)
+	w.conn.Drain()
+	if err := w.returned(); err != nil {
+		t.Errorf("the connector ended with %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(w.cfg.Dir, runsDir)); err != nil || len(left) > 0 {
+		t.Errorf("the folders of runs are %v, %v", left, err)
+	}
+	w.until("nobody", func() bool { return !w.server.Registered() })
+	w.start()
+	w.over(w.create("happy"))
+	if n := w.count("artifact_uploaded", run); n != 1 {
+		t.Errorf("artifact_uploaded came %d times", n)
+	}
+}
