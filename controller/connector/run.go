@@ -276,12 +276,14 @@ func (r *run) take(e *protocol.Event) bool {
 		r.terminal = &last
 		return true
 	}
-	r.source = e.SourceSeq
 	events := r.tr.apply(e)
 	r.uploadAll(e) // before the event, so that it is never told without them
-	for _, ev := range events {
+	last := len(events) - 1
+	for _, ev := range events[:last] {
 		r.put(ev)
 	}
+	r.source = e.SourceSeq // not before its own is there: see tellLost
+	r.put(events[last])
 	r.react(e)
 	return false
 }

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/controller/devserver"
+	"prp/protocol"
 )
 
 // result is the step of a script that reports work as done.
@@ -367,5 +369,33 @@ func TestLater(t *testing.T) {
 	}
 	if !slices.IsSorted(done) {
 		t.Errorf("it was done in another order: %v", done)
+	}
+}
+
+// TestTold: an event of the runner counts as told when its own run_event is on
+// disk, and not by what is told before that: else it would be lost without a word
+// where the connector is killed in between (remote.md rule 4).
+func TestTold(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 1, 0)
+	r := c.newRun(&createRun{RunID: "run_0", AgentID: "a"}, &c.cfg.Agents[0], c.spools[0])
+	defer r.stop(nil)
+	r.tr = newTranslation(bridge.NewMasker([]string{"sesame-open"}))
+	const all = maxItems + 1 // the last one makes the first one be told as well
+	for n := range all {
+		r.take(said(int64(n+1), protocol.EventItemDelta, fmt.Sprint("item_", n), `{"kind":"assistant_message","delta":"a ses"}`))
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != all+1 || !strings.Contains(lines[all-1], `"text_rest"`) {
+		t.Fatalf("there are %d events, want %d", len(lines), all+1)
+	}
+	for i, want := range map[int]int{all - 2: all - 1, all - 1: all - 1, all: all} {
+		if key := fmt.Sprintf(`"key":"%d"`, want); !strings.Contains(lines[i], key) {
+			t.Errorf("event %d is %s, want %s", i+1, lines[i], key)
+		}
 	}
 }
