@@ -80,6 +80,10 @@ var rooms = map[string]room{
 	"controller/identity":              {own: []string{"controller/bridge", "protocol/secret"}},
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
+	"controller/programstest":          {},
+	"controller/connector/connectortest": {own: []string{
+		"controller", "controller/bridge", "controller/connector", "controller/devserver",
+	}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":     {third: []string{gitdiff, xsys}},
 	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
@@ -167,7 +171,7 @@ func TestThreeProcesses(t *testing.T) {
 // restricted says which packages may import what starts processes or talks to
 // a network. A package stands for those below it where it ends in "/...".
 var restricted = map[string][]string{
-	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "cmd/internal/doctor", "cmd/prp"},
+	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "controller/programstest", "cmd/internal/doctor", "cmd/prp"},
 	"net":                        {"controller/...", "cmd/internal/fakemodel"},
 	"net/http":                   {"controller/...", "cmd/internal/fakemodel"},
 	"crypto/tls":                 {"controller/..."},
