@@ -12,6 +12,7 @@
 //     (rules 3 and 4).
 //   - [WithStall] ends a transfer that moves nothing (rule 2).
 //   - [OpenFrame] reads a frame strictly, and digests it (rule 3).
+//   - [Decode] reads objects by the exact names of their members.
 //   - [Masker] hides secret values in text, also in a stream (rule 7).
 //
 // # Duties of the caller
