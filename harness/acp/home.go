@@ -7,9 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"prp/protocol/orphan"
 )
 
 const (
+	// homePrefix begins the name of a home.
+	homePrefix = "prp-home"
+	// maxOrphans bounds the homes that are removed before a new one is made: an
+	// agent is waiting, and a home can be large.
+	maxOrphans = 8
 	// removeTries and removeWait bound how long a home is removed while a
 	// process still writes into it.
 	removeTries = 10
@@ -29,12 +36,8 @@ func NewHome(dir string) (*Home, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	prefix := homePrefix
-	if me, ok := readOwner("self"); ok {
-		removeOrphans(dir, me.place)
-		prefix += me.String() + "-"
-	}
-	root, err := os.MkdirTemp(dir, prefix)
+	orphan.Remove(dir, homePrefix, maxOrphans, func(root string) error { return (&Home{root: root}).removeOnce() })
+	root, err := orphan.MakeDir(dir, homePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("private home: %w", err)
 	}

@@ -35,6 +35,8 @@ var rooms = map[string]room{
 	"protocol/schema":  {},
 	// Below the runner and the controller, which mask by the same rule.
 	"protocol/secret": {},
+	// Below the harness and the controller, whose private folders outlive them.
+	"protocol/orphan": {},
 
 	"runner": {own: []string{
 		"protocol", "protocol/jsonl", "protocol/journal", "protocol/secret", "runner/lifecycle", "runner/logtail", "runner/process",
@@ -42,7 +44,7 @@ var rooms = map[string]room{
 	"runner/lifecycle": {own: []string{"protocol"}},
 	"runner/process":   {own: []string{"runner/early"}, third: []string{xsys}},
 	// Nothing but unsafe: it has to be initialised before the package syscall.
-	"runner/early":  {},
+	"runner/early":   {},
 	"runner/logtail": {},
 
 	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
@@ -54,7 +56,7 @@ var rooms = map[string]room{
 	"harness/command": {
 		own: []string{"harness", "harness/child", "harness/fields", "harness/text", "protocol"}, third: []string{jsontext},
 	},
-	"harness/acp": {own: []string{"harness", "harness/acp/translate", "harness/child", "protocol", "protocol/jsonl"}},
+	"harness/acp": {own: []string{"harness", "harness/acp/translate", "harness/child", "protocol", "protocol/jsonl", "protocol/orphan"}},
 	// Pure: see TestPureCore.
 	"harness/acp/translate": {own: []string{"harness/fields", "harness/text", "protocol"}, third: []string{jsontext}},
 	"scripts":               {},
@@ -92,7 +94,7 @@ var rooms = map[string]room{
 	},
 	"controller/taskrun": {own: []string{
 		"controller", "controller/bridge", "controller/checkpoint", "controller/plugin", "controller/sandbox", "controller/unpack",
-		"controller/workerclient", "controller/workerclient/coretask", "protocol", "protocol/journal",
+		"controller/workerclient", "controller/workerclient/coretask", "protocol", "protocol/journal", "protocol/orphan",
 	}},
 	// The plain values that the client hands on, under the names of the product.
 	"controller/workerclient/coretask":   {},
