@@ -20,7 +20,9 @@ func TestF02PipeHeld(t *testing.T) {
 		`"hold_stdout":true`,
 		`"hold_stderr":true`,
 		`"hold_stdout":true,"hold_stderr":true`,
-		`"hold_stdout":true,"writes_every_ms":100`,
+		// What it writes comes in the order of the messages, as number 8: whether
+		// it is read before the sweep decides nothing.
+		`"hold_stdout":true,"writes_every_ms":1,"writes_from_seq":8`,
 	} {
 		for _, escape := range []string{"none", "setsid"} {
 			each(t, escape+" "+holds, func(t *testing.T) {
