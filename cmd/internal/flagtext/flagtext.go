@@ -12,8 +12,8 @@ import (
 )
 
 // Describe says what is wrong, for an error of the flag set's Parse: a flag that
-// is not known, with the one that may be meant, a value that is missing, or one
-// that cannot be read. Any other error is told as it is.
+// is not known, with the one that may be meant, one that has no name, a value that
+// is missing, or one that cannot be read. Any other error is told as it is.
 func Describe(fs *flag.FlagSet, err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -25,6 +25,9 @@ func Describe(fs *flag.FlagSet, err error) string {
 			value, _ = flag.UnquoteUsage(f)
 		}
 		return fmt.Sprintf("--%s: expected a value %s", name, strings.ToUpper(value))
+	}
+	if word, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
+		return fmt.Sprintf("expected --NAME or --NAME=VALUE, got %q", word)
 	}
 	if m := badValue().FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("--%s: %s", m[2], wrong(fs, m[2], m[1], m[3]))

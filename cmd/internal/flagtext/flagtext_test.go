@@ -14,7 +14,8 @@ func TestDescribe(t *testing.T) {
 	}{
 		{[]string{"--recrod", "x"}, `flag "--recrod" is not known; did you mean "--record"?`},
 		{[]string{"-zzzz"}, `flag "--zzzz" is not known`},
-		{[]string{"---x"}, "bad flag syntax: ---x"},
+		{[]string{"---x"}, `expected --NAME or --NAME=VALUE, got "---x"`},
+		{[]string{"--=\n\x1b[2K"}, `expected --NAME or --NAME=VALUE, got "--=\n\x1b[2K"`},
 		{[]string{"--record"}, "--record: expected a value FILE"},
 		{[]string{"--only"}, "--only: expected a value NAME"},
 		{[]string{"--times", "soon"}, `--times: expected a whole number, got "soon"`},
