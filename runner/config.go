@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 	"unicode/utf8"
 
@@ -71,7 +72,8 @@ type Config struct {
 	// JournalPath is a file that gets every line of stdout as well, "" for none.
 	JournalPath string
 	// TerminalPath is a file that gets the line of run.terminal first, without
-	// the harness's proposal, "" for none. One that is there is removed.
+	// the harness's proposal, "" for none. A file that is there is removed. It is
+	// not that of JournalPath.
 	TerminalPath string
 }
 
@@ -136,6 +138,9 @@ func (c *Config) Check() error {
 	}
 	if c.OnEOF != OnEOFCancel && c.OnEOF != OnEOFFinish {
 		return fmt.Errorf("on-eof: expected %q or %q, got %q", OnEOFCancel, OnEOFFinish, c.OnEOF)
+	}
+	if c.TerminalPath != "" && c.JournalPath != "" && filepath.Clean(c.TerminalPath) == filepath.Clean(c.JournalPath) {
+		return fmt.Errorf("terminal: expected another file than that of the journal, got %q", c.TerminalPath)
 	}
 	return nil
 }

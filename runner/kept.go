@@ -21,8 +21,18 @@ const keptMode = 0o600
 // freeTerminal makes sure that the file for the terminal can be written and is
 // not there: one of another run would be taken for this one's.
 func freeTerminal(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return err
+	case !info.Mode().IsRegular():
+		// An empty folder, or a device where this is root, would be gone.
+		return fmt.Errorf("%q: expected a plain file or none, got %s", path, info.Mode())
+	default:
+		if err := os.Remove(path); err != nil {
+			return err
+		}
 	}
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, keptMode)
 	if err != nil {

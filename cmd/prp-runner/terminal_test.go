@@ -71,6 +71,21 @@ func TestTerminalFile(t *testing.T) {
 	each(t, "cannot be written", func(t *testing.T) {
 		misused(t, setup{harness: "true", flags: []string{"--terminal", "/no/such/folder/terminal"}}, "/no/such/folder/terminal")
 		misused(t, setup{harness: "true", flags: []string{"--terminal", "/"}}, "terminal")
+		journal := filepath.Join(t.TempDir(), "journal")
+		misused(t, setup{harness: "true", flags: []string{"--journal", journal, "--terminal", filepath.Dir(journal) + "/./journal"}}, "another file")
+	})
+	each(t, "takes the place of nothing but a file", func(t *testing.T) {
+		dir := t.TempDir()
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(dir, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{dir, link} {
+			misused(t, setup{harness: "true", flags: []string{"--terminal", path}}, "expected a plain file or none")
+			if _, err := os.Lstat(path); err != nil {
+				t.Errorf("it is gone: %v", err)
+			}
+		}
 	})
 	each(t, "cannot be written at the end", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "folder")
