@@ -83,7 +83,7 @@ func (o *devserverOptions) serveConnector(s *streams) int {
 	}
 	ctx, stop := untilTold()
 	defer stop()
-	fmt.Fprintf(s.out, "prp connect --config '%s'\n", host.ConfigFile())
+	fmt.Fprintf(s.out, "prp connect --config %s\n", shellQuoted(host.ConfigFile()))
 	sayServing(s)
 	if err := host.Serve(ctx); err != nil {
 		return fail(s, "devserver", err)

@@ -166,7 +166,7 @@ func (o *devserverOptions) serve(s *streams) int {
 	}
 	ctx, stop := untilTold()
 	defer stop()
-	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", host.Address(), devserver.WorkerPath, host.TokenFile())
+	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file %s --root .\n", host.Address(), devserver.WorkerPath, shellQuoted(host.TokenFile()))
 	sayServing(s)
 	if err := host.Serve(ctx, devserver.WorkerConfig{Rules: rules}); err != nil {
 		return fail(s, "devserver", err)

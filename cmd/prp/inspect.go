@@ -120,8 +120,9 @@ var doctorCommand = &command{
 Shows by which means a runner on this host makes sure that nothing of a harness
 is left: those that the host has, and those that are used. Then the same for the
 sandbox of a task run, and the tiers that it can hold a run to: one that is
-missing fails a run that names it, unless 'prp taskrun --allow-unsandboxed'. Then the agents that 'prp run --agent' knows: which are
-installed, and which variables they lack.`,
+missing fails a run that names it, unless 'prp taskrun --allow-unsandboxed'. Then
+the agents that 'prp run --agent' knows: which are installed, and which variables
+they lack.`,
 	flags: func(*flag.FlagSet) runFunc { return runDoctor },
 }
 

@@ -32,5 +32,6 @@
 // Every byte that the program wrote before its exit is reported or the run is
 // being ended. A turn.start that asks for what [Options] does not allow starts
 // nothing. The program's stdin is empty unless the turn gives it, or its text is
-// allowed to be it. A turn's cwd and env become the adapter's own before the program is looked up.
+// allowed to be it. A turn's cwd and env become the adapter's own before the
+// program is looked up.
 package command

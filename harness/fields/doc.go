@@ -4,8 +4,8 @@
 //
 // # Duties of the caller
 //
-// A name stands once in an object. A value that [Fields.Own]
-// takes is one valid JSON value. A [Fields] is used by one goroutine at a time.
+// A name stands once in an object. A value that [Fields.Own] takes is one valid
+// JSON value. A [Fields] is used by one goroutine at a time.
 //
 // # Invariants
 //
