@@ -129,6 +129,42 @@ func TestSearchBounds(t *testing.T) {
 	}
 }
 
+// TestSearchPartIsBounded: what waits to be collected has no more than a result
+// may have, in one file and in several.
+func TestSearchPartIsBounded(t *testing.T) {
+	const most = 100_000
+	line := "hit" + strings.Repeat("x", maxLine) + "\n"
+	for name, content := range map[string]map[string]string{
+		"one file":      {"a": strings.Repeat(line, 5000)},
+		"several files": {"a": strings.Repeat(line, 150), "b": strings.Repeat(line, 150), "c": strings.Repeat(line, 150)},
+	} {
+		s, _ := space(t, content)
+		w := &searchWork{request: SearchRequest{Query: "hit", MaxResults: MaxResults, ContextLines: maxContext}, most: most, open: openDir}
+		if err := w.check(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if w.top, err = s.find("."); err != nil {
+			t.Fatal(err)
+		}
+		in, err := w.open(w.top.root.Root, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.close()
+		p := &part{in: newFolder(in, ""), names: []string{"a", "b", "c"}[:len(content)]}
+		(&searcher{work: w, ctx: t.Context()}).search(p)
+		size, last := 0, 0
+		for _, m := range p.matches {
+			last = m.size()
+			size += last
+		}
+		if size <= most || size-last > most {
+			t.Errorf("%s: the part has %d bytes, want %d and one match", name, size, most)
+		}
+	}
+}
+
 // TestSearchStops: a search of one large file ends with its context, and does not
 // look at the rest first.
 func TestSearchStops(t *testing.T) {
