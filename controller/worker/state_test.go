@@ -4,6 +4,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -98,5 +99,41 @@ func TestCancelBeforeKnown(t *testing.T) {
 	reply := p.result("stop")
 	if pid := strings.TrimSpace(p.read("pid")); alive(pid) || reply.Fields["outcome"] != outcomeCancelled {
 		t.Errorf("process %s lives: %t; the reply is %s", pid, alive(pid), reply.Raw)
+	}
+}
+
+// TestResultBeforeReply: row 10. A process in the background that ends before its
+// command has its answer does not bring the reply to a cancel before that answer.
+func TestResultBeforeReply(t *testing.T) {
+	t.Parallel()
+	p := ready(t)
+	w := p.worker
+	stop, err := decodeFrame([]byte(`{"command_id":"stop","task_id":"task","tool":"task.cancel","args":{"task_id":"task"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	w.call(func() {
+		defer close(done)
+		x := &execution{
+			command: Command{CommandID: "c", TaskID: "task", Tool: ToolRun}, begun: time.Now(),
+			running: true, stop: func(error) {}, force: make(chan struct{}),
+		}
+		w.active["c"] = x
+		w.running++
+		err = errors.Join(w.take(p.ctx, stop), w.ended("c"))
+		w.finished(p.ctx, x, succeeded(ranResult{ProcessID: "proc_1"}))
+	})
+	if <-done; err != nil {
+		t.Fatal(err)
+	}
+	reply := p.result("stop")
+	if list, _ := reply.Fields["commands"].([]any); len(list) != 1 || reply.Fields["outcome"] != outcomeFinished {
+		t.Errorf("the reply is %s", reply.Raw)
+	}
+	first, err := p.server.Result(p.ctx, "c")
+	last, err2 := p.server.Result(p.ctx, "stop")
+	if errors.Join(err, err2) != nil || first.Seq >= last.Seq {
+		t.Errorf("the result has number %d, the reply %d; %v", first.Seq, last.Seq, errors.Join(err, err2))
 	}
 }
