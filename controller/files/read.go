@@ -54,6 +54,8 @@ type ReadResult struct {
 // Mask hides secrets in a part of a text. A secret that lies only partly in it
 // is hidden as well; else it could be read piece by piece.
 type Mask struct {
+	// Whole returns b without secrets, b itself where there are none.
+	Whole func(b []byte) []byte
 	// Edge is how many bytes around the part have to be known.
 	Edge int
 	// Part returns b[from:to] without secrets; b has the edges, as far as

@@ -183,6 +183,22 @@ func TestSearchStops(t *testing.T) {
 	if most := len(text)/pieceSize + 1; asked < most-1 || asked > most {
 		t.Errorf("%d bytes: asked %d times", len(text), asked)
 	}
+	// In the middle of a line, where it is long for the pattern.
+	if l, err = newLooker(&SearchRequest{Query: "[xz]*y", Kind: KindRegex}); err != nil {
+		t.Fatal(err)
+	}
+	asked = 0
+	line := bytes.Repeat([]byte("x"), maxSteps)
+	l.file(line, nil, func() bool { asked++; return asked < 100 }, func(Match) bool { return true })
+	if asked < 100 || asked > 110 {
+		t.Errorf("in a long line it was asked %d times, want 100: the last says no", asked)
+	}
+	asked = 0
+	var at []int
+	l.file(append(line, 'y'), nil, func() bool { return true }, func(m Match) bool { at = append(at, m.Line, m.Column); return true })
+	if !slices.Equal(at, []int{1, 1}) {
+		t.Errorf("in a long line it was found at %d", at)
+	}
 }
 
 // TestSearchNoGuess: remote.md rule 7. Whether a secret is in a file cannot be
@@ -190,10 +206,10 @@ func TestSearchStops(t *testing.T) {
 func TestSearchNoGuess(t *testing.T) {
 	const secret = "hunter2-and-more"
 	s, _ := space(t, map[string]string{"f": "key=" + secret + " open\nother open\n", secret + ".txt": "x\n"})
-	mask := &Mask{Edge: len(secret), Part: func(b []byte, from, to int) []byte {
-		hidden := bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
-		return hidden[from:to]
-	}}
+	hide := func(b []byte) []byte {
+		return bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
+	}
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b)[from:to] }}
 	for _, r := range []SearchRequest{
 		{Query: "hunt"},
 		{Query: secret},
@@ -214,6 +230,20 @@ func TestSearchNoGuess(t *testing.T) {
 	}
 	if got := places(t, s, SearchRequest{Query: "open", Mask: mask}); !slices.Equal(got, []string{"f:1:22", "f:2:7"}) {
 		t.Errorf("beside the secret: %q", got)
+	}
+	// What is not found tells as little: no letter is another than the right one.
+	for _, query := range []string{`key=[^%c]`, `[=][^%c]`, `^k..=[^%c].* open$`} {
+		for c := 'a'; c <= 'z'; c++ {
+			r := SearchRequest{Query: fmt.Sprintf(query, c), Kind: KindRegex, Mask: mask}
+			if got := places(t, s, r); len(got) != 1 {
+				t.Errorf("%q is told at %q, and other letters are not", r.Query, got)
+			}
+		}
+	}
+	// Nor does the place, where the line has the guess itself too.
+	s, _ = space(t, map[string]string{"f": "key=" + secret + " hunter2\n"})
+	if got := places(t, s, SearchRequest{Query: "hunter2", Mask: mask}); !slices.Equal(got, []string{"f:1:22"}) {
+		t.Errorf("behind the secret: %q", got)
 	}
 }
 
