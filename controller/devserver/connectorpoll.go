@@ -124,7 +124,7 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 		Cursor    int64             `json:"cursor"`
 		Messages  []json.RawMessage `json:"messages"`
 	}
-	err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxBatch)).Decode(&body)
+	err := readBody(rw, r, maxBatch, &body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
