@@ -3,40 +3,94 @@
 package worker
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"prp/controller/bridge"
-	"prp/controller/devserver"
 )
 
-// TestStoredBehindUnknown: remote.md rule 3. A result that was stored and not
-// queued is sent at the next start, also where a command that came before it
-// had begun and gets its answer then.
-func TestStoredBehindUnknown(t *testing.T) {
-	p := serve(t, devserver.WorkerConfig{})
-	begin(t, p, `{"command_id":"first","task_id":"task","tool":"command.run","args":{"argv":["true"]}}`)
-	store, err := bridge.OpenStore(filepath.Join(p.config.Dir, commandsFile), bridge.StoreConfig{})
-	if err != nil {
-		t.Fatal(err)
+// TestCancel: row 10. Results first, then the reply; a second one says the same.
+func TestCancel(t *testing.T) {
+	for _, mode := range []string{"graceful", "force"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // it waits
+			p := ready(t)
+			var ids []string
+			for i := range maxRunning + 2 { // two of them queued
+				ids = append(ids, p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","trap '' TERM; setsid sleep 300 & echo $! > pid%d; while :; do sleep 0.1; done"]}`, i)))
+			}
+			other := p.send(ToolPing, "{}")
+			p.result(other)
+			for i := range maxRunning {
+				p.until("the start", func() bool { return p.read(fmt.Sprintf("pid%d", i)) != "" })
+			}
+			args := fmt.Sprintf(`{"task_id":"task","mode":%q}`, mode)
+			reply := p.do(ToolCancel, args)
+			if reply.Status != StatusSuccess || reply.Fields["outcome"] != "cancelled" {
+				t.Errorf("the reply is %s", reply.Raw)
+			}
+			for i := range maxRunning {
+				if pid := strings.TrimSpace(p.read(fmt.Sprintf("pid%d", i))); alive(pid) {
+					t.Errorf("process %s lives when the reply is here", pid)
+				}
+			}
+			var order []string
+			for _, f := range p.server.Frames() {
+				if slices.Contains(ids, f.ID) {
+					order = append(order, f.Status)
+				}
+				if f.ID == reply.CommandID {
+					order = append(order, "reply")
+				}
+			}
+			want := append(slices.Repeat([]string{"cancelled"}, len(ids)), "reply")
+			if !slices.Equal(order, want) {
+				t.Errorf("the order is %q", order)
+			}
+			again := p.do(ToolCancel, args)
+			if string(again.Result.Result) != string(reply.Result.Result) {
+				t.Errorf("the second reply is %s, the first %s", again.Result.Result, reply.Result.Result)
+			}
+			one := p.do(ToolCancel, `{"task_id":"task","command_id":"`+other+`"}`)
+			if one.Fields["outcome"] != "already_finished" || one.Fields["command_id"] != other {
+				t.Errorf("a finished command: %s", one.Raw)
+			}
+			none := p.do(ToolCancel, `{"task_id":"another"}`)
+			if none.Fields["outcome"] != "not_found" {
+				t.Errorf("an unknown task: %s", none.Raw)
+			}
+		})
 	}
-	body, err := json.Marshal(Result{CommandID: "second", Tool: ToolPing, StartedAt: "2026-01-02T03:04:05.000Z", FinishedAt: "2026-01-02T03:04:05.000Z", Status: StatusSuccess, Artifacts: []any{}, Result: json.RawMessage("{}")})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestCancelOne: row 10. Of two commands of a task the one that is named is
+// cancelled; a second cancel meanwhile, which forces, hastens the first, and
+// both get the same answer.
+func TestCancelOne(t *testing.T) {
+	t.Parallel()
+	p := ready(t)
+	stubborn := `{"argv":["sh","-c","trap '' TERM; echo > ready; while :; do sleep 0.05; done"]}`
+	one := p.send(ToolRun, stubborn)
+	other := p.send(ToolRun, `{"argv":["sh","-c","while [ ! -e go ]; do sleep 0.01; done"]}`)
+	p.until("the trap", func() bool { return p.read("ready") != "" })
+	args := fmt.Sprintf(`{"task_id":"task","command_id":%q,"mode":%%q}`, one)
+	first := p.send(ToolCancel, fmt.Sprintf(args, "graceful"))
+	second := p.send(ToolCancel, fmt.Sprintf(args, "force"))
+	a, b := p.result(first), p.result(second)
+	if a.Fields["outcome"] != "cancelled" || a.Fields["command_id"] != one || string(a.Result.Result) != string(b.Result.Result) {
+		t.Errorf("the answers are %s and %s", a.Raw, b.Raw)
 	}
-	if err := store.Finish(bridge.Remembered{ID: "second", Tool: ToolPing, Digest: "d", Status: string(StatusSuccess), Seq: 1}, body); err != nil {
-		t.Fatal(err)
+	if r := p.result(one); r.Status != StatusCancelled || r.Error.Code != CodeCancelled {
+		t.Errorf("the cancelled: %s", r.Raw)
 	}
-	store.Close()
-	p.start()
-	p.refused("the first", p.result("first"), CodeOutcomeUnknown)
-	if r := p.result("second"); r.Status != StatusSuccess {
-		t.Errorf("the second: %s", r.Raw)
+	if p.results(other) != 0 {
+		t.Error("the other one has ended as well")
+	}
+	p.write("go", "")
+	if r := p.result(other); r.Status != StatusSuccess {
+		t.Errorf("the other: %s", r.Raw)
 	}
 }
 
