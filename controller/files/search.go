@@ -120,7 +120,7 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
-	if hidden := r.Hidden; s.closed != "" && inside(strings.ToLower(w.top.abs()), strings.ToLower(s.closed)) {
+	if hidden := r.Hidden; s.closed != "" && Within(w.top.abs(), s.closed, true) {
 		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
 	}
 	return w.run(ctx, progress)
