@@ -213,6 +213,11 @@ func (c *Connector) accept(rw http.ResponseWriter, r *http.Request, id string) {
 func (c *Connector) gone(p *peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forget(p)
+}
+
+// forget takes a session for one that is not there; the lock is held.
+func (c *Connector) forget(p *peer) {
 	if c.current == p {
 		c.current = nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"prp/controller/bridge"
 )
 
 func parseConnectorFrame(raw []byte) ConnectorFrame {
@@ -22,7 +24,7 @@ func parseConnectorFrame(raw []byte) ConnectorFrame {
 			FromSeq int64 `json:"from_seq"`
 		} `json:"payload"`
 	}
-	if json.Unmarshal(raw, &m) != nil {
+	if bridge.Decode(raw, &m) != nil {
 		return ConnectorFrame{Type: "other", Raw: raw}
 	}
 	return ConnectorFrame{
@@ -67,7 +69,7 @@ func (c *Connector) register(p *peer, f ConnectorFrame) []any {
 		ConnectorID string           `json:"connector_id"`
 		Resume      map[string]int64 `json:"resume"`
 	}
-	_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+	_ = bridge.Decode(f.Raw, &m) // it was parsed before
 	if p.ids != "" && p.ids != m.ConnectorID {
 		go p.quit(websocket.StatusPolicyViolation)
 		return nil
@@ -141,11 +143,11 @@ func (c *Connector) handoff(f ConnectorFrame) []any {
 		ToAgentID string          `json:"to_agent_id"`
 		Bundle    json.RawMessage `json:"bundle"`
 	}
-	_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+	_ = bridge.Decode(f.Raw, &m) // it was parsed before
 	var b struct {
 		Objective string `json:"objective"`
 	}
-	_ = json.Unmarshal(m.Bundle, &b) // one without an objective has none
+	_ = bridge.Decode(m.Bundle, &b) // one without an objective has none
 	if b.Objective == "" {
 		b.Objective = "Go on with the work of another run."
 	}

@@ -5,11 +5,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 const (
@@ -38,7 +39,7 @@ func (c *Connector) uploadURL(p *peer, f ConnectorFrame) []any {
 		Name        string `json:"name"`
 		ContentType string `json:"content_type"`
 	}
-	_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+	_ = bridge.Decode(f.Raw, &m) // it was parsed before
 	id := "artifact_" + f.ID
 	o := c.objects[id]
 	if o == nil {
@@ -71,7 +72,7 @@ func (c *Connector) uploaded(f ConnectorFrame) {
 		SizeBytes  int64  `json:"size_bytes"`
 		SHA256     string `json:"sha256"`
 	}
-	_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+	_ = bridge.Decode(f.Raw, &m) // it was parsed before
 	if o := c.objects[m.ArtifactID]; o != nil && c.cfg.Presign != nil {
 		o.stored, o.size, o.sum = true, m.SizeBytes, m.SHA256
 	}
@@ -86,7 +87,7 @@ func (c *Connector) downloadURL(p *peer, f ConnectorFrame) []any {
 	var m struct {
 		ArtifactID string `json:"artifact_id"`
 	}
-	_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+	_ = bridge.Decode(f.Raw, &m) // it was parsed before
 	o := c.objects[m.ArtifactID]
 	if o == nil || !o.stored {
 		return []any{connectorError{Type: "error", Code: 4001, Message: "there is no such artifact", ReplyTo: f.ID}}

@@ -25,7 +25,8 @@ type pollSession struct {
 	more    chan struct{}     // closed at the next frame
 	ended   bool
 	serving chan struct{} // of size one: one post at a time
-	calling int           // polls and posts that are under way
+	calls   int           // polls and posts so far
+	calling int           // those that are under way
 	absent  *time.Timer
 }
 
@@ -43,6 +44,7 @@ func (s *pollSession) called(c *Connector) {
 	if s.absent != nil {
 		s.absent.Stop()
 	}
+	s.calls++ // where Stop comes too late, left knows by that
 	s.calling++
 }
 
@@ -51,7 +53,17 @@ func (s *pollSession) waits(c *Connector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.calling--; s.calling == 0 {
-		s.absent = time.AfterFunc(lease, func() { c.gone(s.peer) })
+		calls := s.calls
+		s.absent = time.AfterFunc(lease, func() { c.left(s, calls) })
+	}
+}
+
+// left ends the lease of a session, unless there was another call meanwhile.
+func (c *Connector) left(s *pollSession, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.calls == calls {
+		c.forget(s.peer)
 	}
 }
 
@@ -112,7 +124,7 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 		Cursor    int64             `json:"cursor"`
 		Messages  []json.RawMessage `json:"messages"`
 	}
-	err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxBatch)).Decode(&body)
+	err := readBody(rw, r, maxBatch, &body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

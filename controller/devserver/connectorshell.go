@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 // ShellPath takes an [Order] by POST and answers with frames, one a line.
@@ -43,7 +45,7 @@ func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration,
 // shell takes one order.
 func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 	var o Order
-	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxFrame)).Decode(&o); err != nil {
+	if err := readBody(rw, r, maxFrame, &o); err != nil {
 		http.Error(rw, "expected an order as a JSON object", http.StatusBadRequest)
 		return
 	}
@@ -93,7 +95,7 @@ func (c *Connector) decide(request string) (question string, status int, why str
 		var m struct {
 			RequestID string `json:"request_id"`
 		}
-		_ = json.Unmarshal(f.Raw, &m) // it was parsed before
+		_ = bridge.Decode(f.Raw, &m) // it was parsed before
 		wanted := request == "" || request == m.RequestID
 		if wanted && !c.decided[m.RequestID] && !slices.Contains(list, m.RequestID) {
 			list = append(list, m.RequestID)

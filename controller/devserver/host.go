@@ -107,6 +107,16 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, end
 	return nil
 }
 
+// readBody reads the JSON value that a client sends, of at most so many bytes. The
+// error is an [*http.MaxBytesError] where it is longer.
+func readBody(rw http.ResponseWriter, r *http.Request, most int64, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, most))
+	if err != nil {
+		return err
+	}
+	return bridge.Decode(body, into)
+}
+
 // errNotYet is a server or a worker that is not there, so nothing was sent.
 var errNotYet = errors.New("nothing was sent")
 

@@ -51,7 +51,7 @@ func kindOf(method, suffix string, body []byte) string {
 	switch {
 	case method == http.MethodPatch && suffix == "":
 		var p workerclient.PatchTaskRunRequest
-		if json.Unmarshal(body, &p) == nil && p.Status == coretask.StatusRunning {
+		if bridge.Decode(body, &p) == nil && p.Status == coretask.StatusRunning {
 			return OnClaim
 		}
 		return OnEnd
@@ -160,7 +160,7 @@ func (r *run) answer(kind, suffix string, body []byte) reply {
 		return success(r.bundle())
 	case OnClaim, OnEnd:
 		var p workerclient.PatchTaskRunRequest
-		if json.Unmarshal(body, &p) != nil {
+		if bridge.Decode(body, &p) != nil {
 			return failure(http.StatusBadRequest, "expected a report")
 		}
 		if status, why := r.report(p); why != "" {
@@ -183,7 +183,7 @@ func (r *run) answer(kind, suffix string, body []byte) reply {
 func (r *run) stream(body []byte) reply {
 	var d workerclient.StreamDeltaRequest
 	switch {
-	case json.Unmarshal(body, &d) != nil:
+	case bridge.Decode(body, &d) != nil:
 		return failure(http.StatusBadRequest, "expected a delta")
 	case coretask.IsTerminal(r.Status):
 		return failure(http.StatusConflict, "the run has ended")
@@ -220,11 +220,11 @@ func (r *run) workspace(kind string, body []byte) reply {
 		}
 	case OnRestore:
 		var restore workerclient.WorkspaceRestoreRequest
-		err = json.Unmarshal(body, &restore)
+		err = bridge.Decode(body, &restore)
 		r.Restores = append(r.Restores, restore)
 	case OnSeed:
 		var seed workerclient.SeedCheckpointRequest
-		err = json.Unmarshal(body, &seed)
+		err = bridge.Decode(body, &seed)
 		r.Seeds = append(r.Seeds, seed)
 		if err == nil {
 			return success(workerclient.SeedCheckpointResponse{CheckpointID: "checkpoint_" + randomID()})

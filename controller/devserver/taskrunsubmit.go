@@ -43,7 +43,7 @@ func (s *TaskRuns) submit(rw http.ResponseWriter, r *http.Request) {
 	case !hasToken(r, s.cfg.Token):
 		http.Error(rw, "expected the token", http.StatusUnauthorized)
 		return
-	case json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxFrame)).Decode(&want) != nil || want.Input == "":
+	case readBody(rw, r, maxFrame, &want) != nil || want.Input == "":
 		http.Error(rw, "expected a JSON object with an input", http.StatusBadRequest)
 		return
 	}
@@ -94,7 +94,7 @@ func (s *TaskRuns) cancel(rw http.ResponseWriter, r *http.Request) {
 	switch {
 	case !hasToken(r, s.cfg.Token):
 		http.Error(rw, "expected the token", http.StatusUnauthorized)
-	case json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxFrame)).Decode(&which) != nil:
+	case readBody(rw, r, maxFrame, &which) != nil:
 		http.Error(rw, "expected a JSON object with an id", http.StatusBadRequest)
 	case !s.RequestCancel(which.ID):
 		http.Error(rw, "no such run", http.StatusNotFound)

@@ -188,7 +188,7 @@ func parseFrame(raw []byte) Frame {
 		ToSeq     int64  `json:"to_seq"`
 	}
 	f := Frame{Raw: raw, Kind: "other"}
-	if json.Unmarshal(raw, &m) != nil {
+	if bridge.Decode(raw, &m) != nil {
 		return f
 	}
 	f.ID, f.Seq, f.Status, f.toSeq = m.CommandID, m.Seq, m.Status, m.ToSeq

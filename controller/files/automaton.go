@@ -20,6 +20,7 @@ type automaton struct {
 	next   []uint16
 	states []state
 	known  map[string]uint16
+	held   int    // instructions in the sets of all states
 	seen   []bool // by instruction, while a set is closed
 }
 
@@ -42,23 +43,27 @@ const (
 	notMade    = 0 // it is not known yet what follows
 	mayMatch   = 1
 	startState = 2
-	// maxStates bounds the states, 512 bytes each; then all are made again.
+	// maxStates bounds the states, 512 bytes each, and maxHeld the instructions
+	// in their sets, 8 bytes each; then all are made again.
 	maxStates = 2048
+	maxHeld   = 1 << 20
+	// maxInstructions bounds the pattern: the steps of a larger one take longer
+	// than they save.
+	maxInstructions = 10_000
 )
 
-// newAutomaton makes the automaton of a pattern.
-func newAutomaton(tree *syntax.Regexp) (*automaton, error) {
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, err
-	}
+// newAutomaton makes the automaton of a pattern, which is not changed.
+func newAutomaton(prog *syntax.Prog) *automaton {
 	a := &automaton{prog: prog, wide: make([]bool, len(prog.Inst)), seen: make([]bool, len(prog.Inst))}
 	for i := range prog.Inst {
 		a.wide[i] = isWide(&prog.Inst[i])
 	}
 	a.reset()
-	return a, nil
+	return a
 }
+
+// full tells that no state may be added.
+func (a *automaton) full() bool { return len(a.states) >= maxStates || a.held >= maxHeld }
 
 // isWide tells whether an instruction can take a character that is not ASCII.
 func isWide(i *syntax.Inst) bool {
@@ -87,7 +92,8 @@ func isWide(i *syntax.Inst) bool {
 }
 
 func (a *automaton) reset() {
-	a.next, a.states, a.known = a.next[:0], a.states[:0], map[string]uint16{}
+	clear(a.states) // their sets are no longer held
+	a.next, a.states, a.known, a.held = a.next[:0], a.states[:0], map[string]uint16{}, 0
 	a.add(state{}) // notMade
 	a.add(state{}) // mayMatch
 	a.intern([]uint32{uint32(a.prog.Start)}, lastNone)
@@ -95,6 +101,7 @@ func (a *automaton) reset() {
 
 func (a *automaton) add(s state) {
 	a.states = append(a.states, s)
+	a.held += len(s.set)
 	var row [256]uint16
 	a.next = append(a.next, row[:]...)
 }
@@ -118,7 +125,7 @@ func (a *automaton) intern(set []uint32, last lastKind) uint16 {
 
 // find is a place in the first line that may match, -1 where none can.
 func (a *automaton) find(text []byte) int {
-	if len(a.states) == maxStates {
+	if a.full() {
 		a.reset()
 	}
 	s, next := uint16(startState), a.next
@@ -126,7 +133,7 @@ func (a *automaton) find(text []byte) int {
 		n := next[int(s)<<8|int(c)]
 		if n <= mayMatch {
 			if n == notMade {
-				if len(a.states) == maxStates {
+				if a.full() {
 					return i
 				}
 				n = a.step(s, c)

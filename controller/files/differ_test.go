@@ -213,6 +213,19 @@ func TestSearchAsRipgrep(t *testing.T) {
 	}
 }
 
+func compiled(t *testing.T, query string) *syntax.Prog {
+	t.Helper()
+	tree, err := syntax.Parse(query, syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prog
+}
+
 // FuzzAutomaton: it never misses a line in which a pattern matches.
 func FuzzAutomaton(f *testing.F) {
 	f.Add("a.*b", "xab\nb\na\r\nab")
@@ -224,14 +237,7 @@ func FuzzAutomaton(f *testing.F) {
 		if err != nil || len(query) > 100 || len(text) > 1<<12 {
 			return
 		}
-		tree, err := syntax.Parse(query, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := newAutomaton(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := newAutomaton(compiled(t, query))
 		at := 0
 		for number, whole := range linesOf([]byte(text)) {
 			line := strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
@@ -246,38 +252,50 @@ func FuzzAutomaton(f *testing.F) {
 	})
 }
 
-// TestAutomatonIsBounded: a pattern with more states than are kept still finds
-// every line, in bounded memory.
+// TestAutomatonIsBounded: a pattern with more states than are kept, or with larger
+// ones, still finds every line, in bounded memory.
 func TestAutomatonIsBounded(t *testing.T) {
-	const query = `(a|b)*a(a|b){14}c`
-	tree, err := syntax.Parse(query, syntax.Perl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := newAutomaton(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := rand.New(rand.NewPCG(3, 4))
-	var text []byte
-	for range 20_000 {
-		text = append(text, "abc\n"[r.IntN(41)/20])
-		if r.IntN(100) == 0 {
-			text = append(text, '\n')
+	for _, large := range []bool{false, true} {
+		query := `(a|b)*a(a|b){14}c`
+		if large {
+			query += "|([ab]?){1000}e"
+		}
+		prog := compiled(t, query)
+		a := newAutomaton(prog)
+		r := rand.New(rand.NewPCG(3, 4))
+		var text []byte
+		for range map[bool]int{false: 20_000, true: 3000}[large] {
+			text = append(text, "abc\n"[r.IntN(41)/20])
+			if r.IntN(100) == 0 {
+				text = append(text, '\n')
+			}
+		}
+		re, states, held := regexp.MustCompile(query), 0, 0
+		for _, line := range bytes.SplitAfter(text, []byte("\n")) {
+			may := a.find(line) >= 0
+			if re.Match(line) && !may {
+				t.Errorf("%q is missed", line)
+			}
+			states, held = max(states, len(a.states)), max(held, a.held)
+		}
+		if states > maxStates || len(a.next) > maxStates*256 || held > maxHeld+2*len(prog.Inst) {
+			t.Errorf("%d states with %d instructions", states, held)
+		}
+		if !large && states < maxStates || large && (held < maxHeld || states == maxStates) {
+			t.Errorf("%d states with %d instructions: the bound was not reached, so nothing was tried", states, held)
 		}
 	}
-	re, full := regexp.MustCompile(query), false
-	for _, line := range bytes.SplitAfter(text, []byte("\n")) {
-		may := a.find(line) >= 0
-		if re.Match(line) && !may {
-			t.Errorf("%q is missed", line)
-		}
-		if len(a.states) > maxStates || len(a.next) > maxStates*256 {
-			t.Fatalf("%d states", len(a.states))
-		}
-		full = full || len(a.states) == maxStates
+}
+
+// TestLargePattern: row 13. One that is too large for the automaton finds what it
+// matches.
+func TestLargePattern(t *testing.T) {
+	s, _ := space(t, map[string]string{"f": "ab\nabc\nc\n"})
+	r := SearchRequest{Query: strings.Repeat("(x?){1000}", 6) + "c$", Kind: KindRegex}
+	if l, err := newLooker(&r); err != nil || l.automaton() != nil {
+		t.Errorf("it has an automaton, %v", err)
 	}
-	if !full {
-		t.Error("the bound was not reached, so nothing was tried")
+	if got := places(t, s, r); !slices.Equal(got, []string{"f:2:3", "f:3:1"}) {
+		t.Errorf("found %q", got)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // dir is an open folder of a search. Names are those that list has given: one
 // part of a path. None of its calls follows a symlink out of the folder, waits
 // for a FIFO, or reads what is no regular file, also where a name is exchanged
-// after it was listed. It is safe for use by many goroutines.
+// after it was listed (but see [openRootDir]). It is safe for use by many
+// goroutines.
 type dir interface {
 	// list gives what is in the folder, in no order. The lister is the
 	// caller's; what was listed stays valid.
@@ -60,7 +61,9 @@ const startBuffer = 64 << 10
 // rootDir is a folder as package os has it, for every system.
 type rootDir struct{ root *os.Root }
 
-// openRootDir opens a folder inside a root.
+// openRootDir opens a folder inside a root. Unlike all else here it waits where
+// the folder was exchanged for a FIFO after it was listed: an os.Root cannot be
+// told not to. On Linux nothing waits (dir_linux.go).
 func openRootDir(root *os.Root, rel string) (dir, error) {
 	sub, err := root.OpenRoot(rel)
 	if err != nil {

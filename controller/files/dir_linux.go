@@ -17,7 +17,8 @@ type fdDir int
 
 // openDir opens a folder inside a root. The way down is that of the os.Root.
 func openDir(root *os.Root, rel string) (dir, error) {
-	f, err := root.Open(rel)
+	// Also where it has become a FIFO meanwhile, which would be waited for.
+	f, err := root.OpenFile(rel, openFolder|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -3,45 +3,19 @@ package files
 import (
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"prp/controller/files/disktest"
 )
-
-// apartMounts runs the test again in a process with mounts of its own, which
-// end with it, and reports whether this is that process.
-func apartMounts(t *testing.T) bool {
-	t.Helper()
-	const inside = "FILES_TEST_MOUNTS"
-	if os.Getenv(inside) != "" {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	switch {
-	case cmd.Process == nil:
-		t.Skipf("this account may not have mounts of its own: %s", err)
-	case err != nil:
-		t.Error(string(out))
-	case strings.Contains(string(out), "--- SKIP"):
-		t.Skip(string(out))
-	}
-	return false
-}
 
 // TestDiskFills: issue point 2. A patch of several files on a real file system
 // with room for a part of it, from none to all, page by page and file by file:
 // every file is new or every one is old, and nothing is left beside them. Once
 // the files have no room, once the backups and the record.
 func TestDiskFills(t *testing.T) {
-	if !apartMounts(t) {
+	if !disktest.Apart(t) {
 		return
 	}
 	const page = 4096
@@ -69,11 +43,7 @@ func TestDiskFills(t *testing.T) {
 // reports whether it was applied.
 func fills(t *testing.T, limit, full string) bool {
 	t.Helper()
-	disk, other := t.TempDir(), t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, limit); err != nil {
-		t.Skipf("this account may not mount: %s", err)
-	}
-	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
+	disk, other := disktest.Mount(t, limit), t.TempDir()
 	cfg := Config{Roots: []string{disk}, Dir: other}
 	if full == "state" {
 		cfg = Config{Roots: []string{other}, Dir: disk}

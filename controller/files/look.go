@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -19,7 +20,7 @@ type looker struct {
 	literal []byte
 	anchor  int
 	re      *regexp.Regexp // nil: the literal is all
-	tree    *syntax.Regexp // of re
+	prog    *syntax.Prog   // of re
 }
 
 func newLooker(r *SearchRequest) (*looker, error) {
@@ -42,10 +43,14 @@ func newLooker(r *SearchRequest) (*looker, error) {
 	if l.re, err = regexp.Compile(query); err != nil {
 		return nil, badField("query", "expected an RE2 pattern: %s", err)
 	}
-	if l.tree, err = syntax.Parse(query, syntax.Perl); err != nil {
+	tree, err := syntax.Parse(query, syntax.Perl)
+	if err != nil {
 		return nil, badField("query", "expected an RE2 pattern: %s", err)
 	}
-	l.setLiteral(required(l.tree, l.fold))
+	if l.prog, err = syntax.Compile(tree.Simplify()); err != nil {
+		return nil, badField("query", "expected an RE2 pattern: %s", err)
+	}
+	l.setLiteral(required(tree, l.fold))
 	if len(l.literal) < minLiteral {
 		l.literal = nil // it would be found in every other line
 	}
@@ -189,16 +194,13 @@ func equalFold(b, lower []byte) bool {
 	return true
 }
 
-// automaton is a fresh one for the pattern; nil where there is no pattern.
+// automaton is a fresh one for the pattern; nil where there is no pattern, or a
+// very large one.
 func (l *looker) automaton() *automaton {
-	if l.re == nil {
+	if l.re == nil || len(l.prog.Inst) > maxInstructions {
 		return nil
 	}
-	a, err := newAutomaton(l.tree)
-	if err != nil {
-		return nil // cannot be: package regexp has taken it
-	}
-	return a
+	return newAutomaton(l.prog)
 }
 
 // pieceSize is how much of a text is searched before it is asked whether to go
@@ -206,7 +208,12 @@ func (l *looker) automaton() *automaton {
 const pieceSize = 64 << 10
 
 // file gives the first match of each line to found, until that or goOn says no.
+// A line with secrets matches as it is shown, and by that alone: else they could
+// be guessed, piece by piece, by what is found and by what is not.
 func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found func(Match) bool) {
+	if l.re != nil && len(l.literal) == 0 && l.hides(text) {
+		lines = nil // line by line: the automaton sees no line as it is shown
+	}
 	number, counted, limit := 1, 0, 0
 	for at := 0; at < len(text); {
 		if at >= limit {
@@ -222,10 +229,15 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 		}
 		hit += at
 		start, end := bytes.LastIndexByte(text[:hit], '\n')+1, lineEnd(text, hit)
-		line := bytes.TrimSuffix(text[start:end], []byte("\r"))
+		line, column := bytes.TrimSuffix(text[start:end], []byte("\r")), hit-start
 		at = end + 1
-		column := l.inLine(line, hit-start, lines)
-		if column < 0 || !l.inMasked(text, start, start+len(line)) {
+		if shown, hidden := l.shown(text, start, start+len(line)); hidden {
+			line = shown
+			if l.re == nil {
+				column = l.index(shown)
+			}
+		}
+		if column = l.inLine(line, column, lines, goOn); column < 0 {
 			continue
 		}
 		number += bytes.Count(text[counted:start], []byte("\n"))
@@ -234,6 +246,24 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 			return
 		}
 	}
+}
+
+// hides tells whether there are secrets in a text.
+func (l *looker) hides(text []byte) bool {
+	return l.mask != nil && !bytes.Equal(l.mask.Whole(text), text)
+}
+
+// shown is a line without its secrets; false where it has none.
+func (l *looker) shown(text []byte, start, end int) ([]byte, bool) {
+	if l.mask == nil {
+		return nil, false
+	}
+	low, high := max(start-l.mask.Edge, 0), min(end+l.mask.Edge, len(text))
+	if !l.hides(text[low:high]) {
+		return nil, false
+	}
+	line := l.mask.Part(text[low:high], start-low, end-low)
+	return line, !bytes.Equal(line, text[start:end])
 }
 
 // lineEnd is where the line ends that a place is in: its newline, or the end of
@@ -256,9 +286,9 @@ func (l *looker) candidate(text []byte, lines *automaton) int {
 	return lines.find(text)
 }
 
-// inLine is where a line matches, -1 where it does not; the literal was found at
-// a place.
-func (l *looker) inLine(line []byte, at int, lines *automaton) int {
+// inLine is where a line matches, -1 where it does not; at is where the literal
+// is in it, if there is no pattern.
+func (l *looker) inLine(line []byte, at int, lines *automaton, goOn func() bool) int {
 	if l.re == nil {
 		return at
 	}
@@ -266,24 +296,37 @@ func (l *looker) inLine(line []byte, at int, lines *automaton) int {
 	if len(l.literal) > 0 && lines != nil && lines.find(line) < 0 {
 		return -1
 	}
-	if place := l.re.FindIndex(line); place != nil {
-		return place[0]
+	var place []int
+	if len(line) <= maxSteps/len(l.prog.Inst) {
+		place = l.re.FindIndex(line)
+	} else {
+		place = l.re.FindReaderIndex(&heeding{text: line, goOn: goOn})
 	}
-	return -1
+	if place == nil {
+		return -1
+	}
+	return place[0]
 }
 
-// inMasked tells whether a line matches without its secrets too: else a secret
-// could be guessed, piece by piece, by what is found.
-func (l *looker) inMasked(text []byte, start, end int) bool {
-	if l.mask == nil {
-		return true
+// maxSteps is how many steps of an instruction and a byte package regexp may take
+// in one go: some tenths of a second.
+const maxSteps = 1 << 24
+
+// heeding is a line that ends where the search is to end: package regexp cannot
+// be told to stop.
+type heeding struct {
+	text []byte
+	goOn func() bool
+}
+
+// ReadRune implements [io.RuneReader].
+func (h *heeding) ReadRune() (rune, int, error) {
+	if len(h.text) == 0 || !h.goOn() {
+		return 0, 0, io.EOF
 	}
-	low, high := max(start-l.mask.Edge, 0), min(end+l.mask.Edge, len(text))
-	line := l.mask.Part(text[low:high], start-low, end-low)
-	if l.re != nil {
-		return l.re.Match(line)
-	}
-	return l.index(line) >= 0
+	r, n := utf8.DecodeRune(h.text)
+	h.text = h.text[n:]
+	return r, n, nil
 }
 
 func (l *looker) match(text []byte, start, end, number, column int, line []byte) Match {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 )
 
 // nowhere is a folder without anything in it.
@@ -23,7 +24,9 @@ func leaves(in *folder, n int) []*part {
 
 // TestQueueIsBounded: while the first part takes its time, the others go ahead
 // so far and no further; then all come in their order.
-func TestQueueIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) { synctest.Test(t, queueIsBounded) }
+
+func queueIsBounded(t *testing.T) {
 	in := newFolder(nowhere{}, "")
 	top := &part{in: in}
 	q := newQueue(top)
@@ -49,6 +52,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	q.mu.Unlock()
 	go func() { waiting <- q.take() }()
+	synctest.Wait()
 	select {
 	case p := <-waiting:
 		t.Fatalf("part %q was taken beyond the bound", p.name)

@@ -54,6 +54,8 @@ type ReadResult struct {
 // Mask hides secrets in a part of a text. A secret that lies only partly in it
 // is hidden as well; else it could be read piece by piece.
 type Mask struct {
+	// Whole returns b without secrets, b itself where there are none.
+	Whole func(b []byte) []byte
 	// Edge is how many bytes around the part have to be known.
 	Edge int
 	// Part returns b[from:to] without secrets; b has the edges, as far as
@@ -154,7 +156,7 @@ func (r *ReadResult) fill(b []byte, from, to int, encoding string, most int, mas
 	text := encoding != Base64 && isText(part)
 	if text {
 		r.Encoding = UTF8
-		part = part[:textLength(wholeText(part), most)]
+		part = part[:textLength(WholeText(part), most)]
 	} else {
 		r.Encoding = Base64
 		part = part[:min(len(part), most/4*3)]
@@ -175,12 +177,12 @@ func (r *ReadResult) fill(b []byte, from, to int, encoding string, most int, mas
 
 // isText tells UTF-8 without a NUL, but for a character that is cut at the end.
 func isText(b []byte) bool {
-	return utf8.Valid(wholeText(b)) && bytes.IndexByte(b, 0) < 0
+	return utf8.Valid(WholeText(b)) && bytes.IndexByte(b, 0) < 0
 }
 
-// wholeText is b without the beginning of a character at its end, unless that
-// is all that there is.
-func wholeText(b []byte) []byte {
+// WholeText is b without the beginning of a character at its end, unless that is
+// all that there is.
+func WholeText(b []byte) []byte {
 	for cut := 1; cut < utf8.UTFMax && cut < len(b); cut++ {
 		if c := b[len(b)-cut]; utf8.RuneStart(c) {
 			if !utf8.FullRune(b[len(b)-cut:]) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -203,7 +204,7 @@ func isForeign(r root, f pendingFile, old string) bool {
 // contentHash is empty where a file is larger than any that is changed, or
 // cannot be read.
 func contentHash(r root, path string) string {
-	file, err := r.Open(path)
+	file, err := r.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO
 	if err != nil {
 		return ""
 	}

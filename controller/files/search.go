@@ -62,8 +62,8 @@ type SearchResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
-// Match is one place. Line and Column count from 1, Column in bytes; both are 0
-// for a name.
+// Match is one place. Line and Column count from 1, Column in bytes, in a line
+// with secrets without them; both are 0 for a name.
 type Match struct {
 	File   string   `json:"file"`
 	Line   int      `json:"line,omitempty"`
@@ -120,7 +120,7 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
-	if hidden := r.Hidden; s.closed != "" && inside(strings.ToLower(w.top.abs()), strings.ToLower(s.closed)) {
+	if hidden := r.Hidden; s.closed != "" && Within(w.top.abs(), s.closed, true) {
 		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
 	}
 	return w.run(ctx, progress)

@@ -129,6 +129,42 @@ func TestSearchBounds(t *testing.T) {
 	}
 }
 
+// TestSearchPartIsBounded: what waits to be collected has no more than a result
+// may have, in one file and in several.
+func TestSearchPartIsBounded(t *testing.T) {
+	const most = 100_000
+	line := "hit" + strings.Repeat("x", maxLine) + "\n"
+	for name, content := range map[string]map[string]string{
+		"one file":      {"a": strings.Repeat(line, 5000)},
+		"several files": {"a": strings.Repeat(line, 150), "b": strings.Repeat(line, 150), "c": strings.Repeat(line, 150)},
+	} {
+		s, _ := space(t, content)
+		w := &searchWork{request: SearchRequest{Query: "hit", MaxResults: MaxResults, ContextLines: maxContext}, most: most, open: openDir}
+		if err := w.check(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if w.top, err = s.find("."); err != nil {
+			t.Fatal(err)
+		}
+		in, err := w.open(w.top.root.Root, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.close()
+		p := &part{in: newFolder(in, ""), names: []string{"a", "b", "c"}[:len(content)]}
+		(&searcher{work: w, ctx: t.Context()}).search(p)
+		size, last := 0, 0
+		for _, m := range p.matches {
+			last = m.size()
+			size += last
+		}
+		if size <= most || size-last > most {
+			t.Errorf("%s: the part has %d bytes, want %d and one match", name, size, most)
+		}
+	}
+}
+
 // TestSearchStops: a search of one large file ends with its context, and does not
 // look at the rest first.
 func TestSearchStops(t *testing.T) {
@@ -147,6 +183,22 @@ func TestSearchStops(t *testing.T) {
 	if most := len(text)/pieceSize + 1; asked < most-1 || asked > most {
 		t.Errorf("%d bytes: asked %d times", len(text), asked)
 	}
+	// In the middle of a line, where it is long for the pattern.
+	if l, err = newLooker(&SearchRequest{Query: "[xz]*y", Kind: KindRegex}); err != nil {
+		t.Fatal(err)
+	}
+	asked = 0
+	line := bytes.Repeat([]byte("x"), maxSteps)
+	l.file(line, nil, func() bool { asked++; return asked < 100 }, func(Match) bool { return true })
+	if asked < 100 || asked > 110 {
+		t.Errorf("in a long line it was asked %d times, want 100: the last says no", asked)
+	}
+	asked = 0
+	var at []int
+	l.file(append(line, 'y'), nil, func() bool { return true }, func(m Match) bool { at = append(at, m.Line, m.Column); return true })
+	if !slices.Equal(at, []int{1, 1}) {
+		t.Errorf("in a long line it was found at %d", at)
+	}
 }
 
 // TestSearchNoGuess: remote.md rule 7. Whether a secret is in a file cannot be
@@ -154,10 +206,10 @@ func TestSearchStops(t *testing.T) {
 func TestSearchNoGuess(t *testing.T) {
 	const secret = "hunter2-and-more"
 	s, _ := space(t, map[string]string{"f": "key=" + secret + " open\nother open\n", secret + ".txt": "x\n"})
-	mask := &Mask{Edge: len(secret), Part: func(b []byte, from, to int) []byte {
-		hidden := bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
-		return hidden[from:to]
-	}}
+	hide := func(b []byte) []byte {
+		return bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
+	}
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b)[from:to] }}
 	for _, r := range []SearchRequest{
 		{Query: "hunt"},
 		{Query: secret},
@@ -178,6 +230,20 @@ func TestSearchNoGuess(t *testing.T) {
 	}
 	if got := places(t, s, SearchRequest{Query: "open", Mask: mask}); !slices.Equal(got, []string{"f:1:22", "f:2:7"}) {
 		t.Errorf("beside the secret: %q", got)
+	}
+	// What is not found tells as little: no letter is another than the right one.
+	for _, query := range []string{`key=[^%c]`, `[=][^%c]`, `^k..=[^%c].* open$`} {
+		for c := 'a'; c <= 'z'; c++ {
+			r := SearchRequest{Query: fmt.Sprintf(query, c), Kind: KindRegex, Mask: mask}
+			if got := places(t, s, r); len(got) != 1 {
+				t.Errorf("%q is told at %q, and other letters are not", r.Query, got)
+			}
+		}
+	}
+	// Nor does the place, where the line has the guess itself too.
+	s, _ = space(t, map[string]string{"f": "key=" + secret + " hunter2\n"})
+	if got := places(t, s, SearchRequest{Query: "hunter2", Mask: mask}); !slices.Equal(got, []string{"f:1:22"}) {
+		t.Errorf("behind the secret: %q", got)
 	}
 }
 

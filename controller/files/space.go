@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxPath bounds a path in a request, in bytes: what Linux takes.
@@ -152,7 +154,7 @@ func (s *Space) find(path string) (place, error) {
 // isClosed compares without case: some file systems take the two spellings for
 // one.
 func (s *Space) isClosed(abs string) bool {
-	return s.closed != "" && inside(strings.ToLower(s.closed), strings.ToLower(abs))
+	return s.closed != "" && Within(s.closed, abs, true)
 }
 
 // locate resolves a path and finds the root that it is in.
@@ -194,6 +196,33 @@ func (s *Space) locate(path string) (place, error) {
 func inside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// Within tells whether a path is a folder or below it. With fold names that
+// differ in upper and lower case only are one: some file systems take them for
+// one, and what is denied must not be had by another spelling. It looks at no
+// file.
+func Within(dir, path string, fold bool) bool {
+	if fold {
+		dir, path = strings.Map(oneCase, dir), strings.Map(oneCase, path)
+	}
+	return inside(dir, path)
+}
+
+// oneCase is the same for all cases of a letter, also for those of which lower
+// case makes two, such as the long s.
+func oneCase(r rune) rune {
+	if r < utf8.RuneSelf {
+		if 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		return r
+	}
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
 }
 
 // maxLinks bounds the dangling symlinks that are followed, as Linux does.

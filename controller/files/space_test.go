@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -138,6 +139,32 @@ func TestSpecialFiles(t *testing.T) {
 	r, err := s.Search(t.Context(), SearchRequest{Query: "x", Kind: KindName}, roomy, nil)
 	if err != nil || len(r.Matches) != 1 || r.Matches[0].File != "d/x" {
 		t.Errorf("a search beside a FIFO: %+v, %v", r, err)
+	}
+}
+
+// TestExchangedForFIFO: what has become a FIFO after it was looked at is not
+// waited for, neither as a folder nor as a file.
+func TestExchangedForFIFO(t *testing.T) {
+	s, dir := space(t, nil)
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := s.roots[0]
+	tries := map[string]func() bool{"contentHash": func() bool { return contentHash(root, "fifo") != hashOf(nil) }}
+	if runtime.GOOS == "linux" { // dir.go says why
+		tries["openDir"] = func() bool { _, err := openDir(root.Root, "fifo"); return err == nil }
+	}
+	for name, open := range tries {
+		ended := make(chan bool, 1)
+		go func() { ended <- open() }()
+		select {
+		case taken := <-ended:
+			if taken {
+				t.Errorf("%s takes a FIFO", name)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s waits for somebody who writes", name)
+		}
 	}
 }
 

@@ -192,8 +192,9 @@ func (s *searcher) split(p *part, at *folder, entries []entry) []*part {
 // search looks into files.
 func (s *searcher) search(p *part) {
 	w := s.work
+	size := 0
 	for _, name := range p.names {
-		if s.ctx.Err() != nil {
+		if s.ctx.Err() != nil || len(p.matches) > w.request.MaxResults || size > w.most {
 			return
 		}
 		if w.request.Kind == KindName {
@@ -217,8 +218,9 @@ func (s *searcher) search(p *part) {
 		w.look.file(text, s.lines, goOn, func(m Match) bool {
 			m.File = w.shown(p.in.join(name))
 			p.matches = append(p.matches, m)
+			size += m.size()
 			// One more than wanted tells that there is more.
-			return len(p.matches) <= w.request.MaxResults
+			return len(p.matches) <= w.request.MaxResults && size <= w.most
 		})
 	}
 }

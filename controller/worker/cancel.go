@@ -121,8 +121,13 @@ func (x *execution) cancel(force bool) {
 	}
 }
 
-// ended tells the cancels that a command or its process has ended.
+// ended tells the cancels that a command or its process has ended. A process may
+// end before its command has its answer: then this is called again after that,
+// since the answer goes before the reply to a cancel (row 10).
 func (w *Worker) ended(id string) error {
+	if w.active[id] != nil {
+		return nil
+	}
 	for _, k := range slices.Clone(w.cancels) {
 		delete(k.waiting, id)
 		if err := w.reply(k); err != nil {

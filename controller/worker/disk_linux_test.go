@@ -12,42 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"prp/controller/devserver"
+	"prp/controller/files/disktest"
 )
-
-// apartMounts runs the test again in a process with mounts of its own, which
-// end with it, and reports whether this is that process.
-func apartMounts(t *testing.T) bool {
-	t.Helper()
-	const inside = "WORKER_TEST_MOUNTS"
-	if os.Getenv(inside) != "" {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	switch err := cmd.Start(); {
-	case err != nil:
-		t.Skipf("this account may not have mounts of its own: %s", err)
-	case cmd.Wait() != nil:
-		t.Error(out.String())
-	case strings.Contains(out.String(), "--- SKIP"):
-		t.Skip(out.String())
-	}
-	return false
-}
-
-// small mounts a file system with so many bytes.
-func small(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("this account may not mount: %s", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return dir
-}
 
 // fill leaves no room in a file system.
 func fill(t *testing.T, dir string) {
@@ -67,11 +33,11 @@ func fill(t *testing.T, dir string) {
 // ends and says why; with room again the outcome is told as unknown, and the
 // command is not run again.
 func TestStateDiskFull(t *testing.T) {
-	if !apartMounts(t) {
+	if !disktest.Apart(t) {
 		return
 	}
 	p := serve(t, devserver.WorkerConfig{})
-	p.cfg.Dir = small(t, "1m")
+	p.cfg.Dir = disktest.Mount(t, "size=1m")
 	p.start()
 	const frame = `{"command_id":"c","task_id":"task","tool":"command.run","args":{"argv":["sh","-c","echo >> runs; while [ ! -e go ]; do sleep 0.02; done; head -c 200000 /dev/zero | tr '\\0' x"]}}`
 	p.frame(frame)
@@ -101,11 +67,11 @@ func TestStateDiskFull(t *testing.T) {
 // TestFilesDiskFull: row 12. Over the wire: without room a write or a patch
 // changes nothing and says so, also on a file system that is read-only.
 func TestFilesDiskFull(t *testing.T) {
-	if !apartMounts(t) {
+	if !disktest.Apart(t) {
 		return
 	}
 	p := serve(t, devserver.WorkerConfig{})
-	p.config.Root = small(t, "64k")
+	p.config.Root = disktest.Mount(t, "size=64k")
 	p.cfg.Roots = []string{p.config.Root}
 	p.write("f", "old\n")
 	fill(t, p.config.Root)

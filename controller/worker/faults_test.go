@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -304,6 +305,31 @@ func TestStoredNotQueued(t *testing.T) {
 	}
 	p.start()
 	p.until("the result", func() bool { return p.results(id) == 2 })
+}
+
+// TestStoredBehindUnknown: remote.md rule 3. A result that was stored and not
+// queued is sent at the next start, also where a command that came before it
+// had begun and gets its answer then.
+func TestStoredBehindUnknown(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	begin(t, p, `{"command_id":"first","task_id":"task","tool":"command.run","args":{"argv":["true"]}}`)
+	store, err := bridge.OpenStore(filepath.Join(p.config.Dir, commandsFile), bridge.StoreConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(Result{CommandID: "second", Tool: ToolPing, StartedAt: "2026-01-02T03:04:05.000Z", FinishedAt: "2026-01-02T03:04:05.000Z", Status: StatusSuccess, Artifacts: []any{}, Result: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Finish(bridge.Remembered{ID: "second", Tool: ToolPing, Digest: "d", Status: string(StatusSuccess), Seq: 1}, body); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	p.start()
+	p.refused("the first", p.result("first"), CodeOutcomeUnknown)
+	if r := p.result("second"); r.Status != StatusSuccess {
+		t.Errorf("the second: %s", r.Raw)
+	}
 }
 
 // TestWorkerEnds: a command that runs when the worker is ended is told as

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
+
+	"prp/controller/files"
 )
 
 // SchemaPolicy is the schema of a policy file.
@@ -158,7 +158,7 @@ func (r PolicyRule) matches(s subject, path string) bool {
 	if len(r.Tools) > 0 && !slices.Contains(r.Tools, s.tool) {
 		return false
 	}
-	below := func(dir string) bool { return path != "" && isBelow(dir, path, r.Class != ClassAllow) }
+	below := func(dir string) bool { return path != "" && files.Within(dir, path, r.Class != ClassAllow) }
 	if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, below) {
 		return false
 	}
@@ -167,17 +167,6 @@ func (r PolicyRule) matches(s subject, path string) bool {
 		return false
 	}
 	return len(r.Argv) <= len(s.argv) && slices.Equal(r.Argv, s.argv[:len(r.Argv)])
-}
-
-// isBelow tells whether a path is a folder or below it. With fold names that
-// differ in upper and lower case are one: some file systems take them for one,
-// and what is denied must not be had by another spelling.
-func isBelow(dir, path string, fold bool) bool {
-	if fold {
-		dir, path = strings.ToLower(dir), strings.ToLower(path)
-	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // approvals binds each approval to the one command that used it.

@@ -269,7 +269,7 @@ func TestApproval(t *testing.T) {
 func TestPolicyCase(t *testing.T) {
 	p := serve(t, devserver.WorkerConfig{})
 	p.cfg.Policy = Policy{Rules: []PolicyRule{
-		{Class: ClassDeny, Paths: []string{"Locked"}},
+		{Class: ClassDeny, Paths: []string{"Locked", "secret"}},
 		{Class: ClassApprove, Paths: []string{"asked"}},
 		{Class: ClassAllow, Paths: []string{"Free"}},
 	}}
@@ -282,7 +282,7 @@ func TestPolicyCase(t *testing.T) {
 		}
 	}
 	p.start()
-	for path, code := range map[string]Code{"locked/f": CodePolicyDenied, "Locked/f": CodePolicyDenied, "LOCKED/new": CodePolicyDenied, "ASKED/f": CodeApprovalRequired} {
+	for path, code := range map[string]Code{"locked/f": CodePolicyDenied, "Locked/f": CodePolicyDenied, "LOCKED/new": CodePolicyDenied, "\u017fecret/f": CodePolicyDenied, "loc\u212aed/f": CodePolicyDenied, "ASKED/f": CodeApprovalRequired} {
 		p.refused("read "+path, p.do(ToolRead, fmt.Sprintf(`{"path":%q}`, path)), code)
 	}
 	if r := p.do(ToolSearch, `{"query":"text"}`); len(r.Fields["matches"].([]any)) != 0 || r.Fields["skipped"] != 3.0 {

@@ -173,32 +173,3 @@ func TestFirstFrames(t *testing.T) {
 		t.Errorf("%d frames were ignored, want the binary one", n)
 	}
 }
-
-// TestCancelOne: row 10. Of two commands of a task the one that is named is
-// cancelled; a second cancel meanwhile, which forces, hastens the first, and
-// both get the same answer.
-func TestCancelOne(t *testing.T) {
-	t.Parallel()
-	p := ready(t)
-	stubborn := `{"argv":["sh","-c","trap '' TERM; echo > ready; while :; do sleep 0.05; done"]}`
-	one := p.send(ToolRun, stubborn)
-	other := p.send(ToolRun, `{"argv":["sh","-c","while [ ! -e go ]; do sleep 0.01; done"]}`)
-	p.until("the trap", func() bool { return p.read("ready") != "" })
-	args := fmt.Sprintf(`{"task_id":"task","command_id":%q,"mode":%%q}`, one)
-	first := p.send(ToolCancel, fmt.Sprintf(args, "graceful"))
-	second := p.send(ToolCancel, fmt.Sprintf(args, "force"))
-	a, b := p.result(first), p.result(second)
-	if a.Fields["outcome"] != "cancelled" || a.Fields["command_id"] != one || string(a.Result.Result) != string(b.Result.Result) {
-		t.Errorf("the answers are %s and %s", a.Raw, b.Raw)
-	}
-	if r := p.result(one); r.Status != StatusCancelled || r.Error.Code != CodeCancelled {
-		t.Errorf("the cancelled: %s", r.Raw)
-	}
-	if p.results(other) != 0 {
-		t.Error("the other one has ended as well")
-	}
-	p.write("go", "")
-	if r := p.result(other); r.Status != StatusSuccess {
-		t.Errorf("the other: %s", r.Raw)
-	}
-}

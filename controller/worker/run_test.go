@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,60 +122,6 @@ func alive(pid string) bool {
 	}
 	rest := string(stat[strings.LastIndexByte(string(stat), ')')+2:])
 	return rest[0] != 'Z' && rest[0] != 'X'
-}
-
-// TestCancel: row 10. Results first, then the reply; a second one says the same.
-func TestCancel(t *testing.T) {
-	for _, mode := range []string{"graceful", "force"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel() // it waits
-			p := ready(t)
-			var ids []string
-			for i := range maxRunning + 2 { // two of them queued
-				ids = append(ids, p.send(ToolRun, fmt.Sprintf(`{"argv":["sh","-c","trap '' TERM; setsid sleep 300 & echo $! > pid%d; while :; do sleep 0.1; done"]}`, i)))
-			}
-			other := p.send(ToolPing, "{}")
-			p.result(other)
-			for i := range maxRunning {
-				p.until("the start", func() bool { return p.read(fmt.Sprintf("pid%d", i)) != "" })
-			}
-			args := fmt.Sprintf(`{"task_id":"task","mode":%q}`, mode)
-			reply := p.do(ToolCancel, args)
-			if reply.Status != StatusSuccess || reply.Fields["outcome"] != "cancelled" {
-				t.Errorf("the reply is %s", reply.Raw)
-			}
-			for i := range maxRunning {
-				if pid := strings.TrimSpace(p.read(fmt.Sprintf("pid%d", i))); alive(pid) {
-					t.Errorf("process %s lives when the reply is here", pid)
-				}
-			}
-			var order []string
-			for _, f := range p.server.Frames() {
-				if slices.Contains(ids, f.ID) {
-					order = append(order, f.Status)
-				}
-				if f.ID == reply.CommandID {
-					order = append(order, "reply")
-				}
-			}
-			want := append(slices.Repeat([]string{"cancelled"}, len(ids)), "reply")
-			if !slices.Equal(order, want) {
-				t.Errorf("the order is %q", order)
-			}
-			again := p.do(ToolCancel, args)
-			if string(again.Result.Result) != string(reply.Result.Result) {
-				t.Errorf("the second reply is %s, the first %s", again.Result.Result, reply.Result.Result)
-			}
-			one := p.do(ToolCancel, `{"task_id":"task","command_id":"`+other+`"}`)
-			if one.Fields["outcome"] != "already_finished" || one.Fields["command_id"] != other {
-				t.Errorf("a finished command: %s", one.Raw)
-			}
-			none := p.do(ToolCancel, `{"task_id":"another"}`)
-			if none.Fields["outcome"] != "not_found" {
-				t.Errorf("an unknown task: %s", none.Raw)
-			}
-		})
-	}
 }
 
 // TestProcess: row 9. A background process answers at once, outlives the link,

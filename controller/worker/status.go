@@ -73,7 +73,8 @@ func makeStatus(w *Worker, x *execution) (subject, *Error) {
 	return subject{}, nil
 }
 
-// read reads a part of the output, cut at a character. What the process has
+// read reads a part of the output, cut at a character: the stream is valid UTF-8,
+// and only a part of it may begin or end inside one. What the process has
 // written was masked with the secrets of then; the mask hides those of now, such
 // as a token that was renewed.
 func (p *background) read(args statusArgs, mask *files.Mask) (*processOutput, error) {
@@ -100,23 +101,13 @@ func (p *background) read(args statusArgs, mask *files.Mask) (*processOutput, er
 	begin := int(min(args.Offset, info.Size()) - from)
 	out := &processOutput{Stream: args.Stream, Offset: args.Offset}
 	for end := min(len(b), begin+int(args.MaxBytes)); ; end = begin + (end-begin)/2 {
-		end = begin + len(wholeText(b[begin:end]))
+		end = begin + len(files.WholeText(b[begin:end]))
 		out.fill(b, begin, end, mask)
 		// What needs escapes takes more room than it has bytes.
 		if text, err := json.Marshal(out.Content); err != nil || len(text) <= resultBytes-frameRoom {
 			return out, err
 		}
 	}
-}
-
-// wholeText is b without the beginning of a character at its end, unless that
-// is all that there is. The stream is valid UTF-8; only a part of it may begin
-// or end inside a character.
-func wholeText(b []byte) []byte {
-	for cut := 0; cut < utf8.UTFMax-1 && len(b) > 1 && !utf8.Valid(b); cut++ {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 // fill puts a part of b into the answer.

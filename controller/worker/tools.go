@@ -79,7 +79,7 @@ func (w *Worker) fileMask() *files.Mask {
 	if !w.mask.Any() {
 		return nil
 	}
-	return &files.Mask{Edge: w.mask.Edge(), Part: w.mask.Part}
+	return &files.Mask{Whole: w.mask.Mask, Edge: w.mask.Edge(), Part: w.mask.Part}
 }
 
 func makeWrite(w *Worker, x *execution) (subject, *Error) {

@@ -35,17 +35,11 @@ func newWatched(m *bridge.Masker) *watched {
 	}
 }
 
-// payload has the members that are looked at.
-type payload struct {
-	Stream        string `json:"stream"`
-	Delta         string `json:"delta"`
-	Code          string `json:"code"`
-	Message       string `json:"message"`
-	PID           int64  `json:"pid"`
-	StartedAt     string `json:"startedAt"`
-	StdoutBytes   *int64 `json:"stdoutBytes"`
-	StderrBytes   *int64 `json:"stderrBytes"`
-	ReplacedBytes int64  `json:"replacedBytes"`
+// member reads a member of a payload; the zero value where it is absent or of
+// another type.
+func member[T any](p bridge.Members, name string) (v T) {
+	_ = json.Unmarshal(p[name], &v)
+	return v
 }
 
 // apply takes one event. It returns the text that came, if any.
@@ -55,28 +49,31 @@ func (w *watched) apply(e *protocol.Event) (stream, delta string) {
 	default:
 		return "", ""
 	}
-	var p payload
+	var p bridge.Members // the names are compared exactly
 	if json.Unmarshal(e.Payload, &p) != nil {
 		return "", ""
 	}
 	switch e.EventType {
 	case protocol.EventItemStarted:
-		w.started, w.pid, w.startedAt = p.PID != 0, p.PID, p.StartedAt
+		w.pid, w.startedAt = member[int64](p, "pid"), member[string](p, "startedAt")
+		w.started = w.pid != 0
 	case protocol.EventItemDelta:
-		w.replaced += p.ReplacedBytes
-		if p.Stream == protocol.LogStderr {
-			w.stderr.add(p.Delta)
+		w.replaced += member[int64](p, "replacedBytes")
+		stream, delta = member[string](p, "stream"), member[string](p, "delta")
+		if stream == protocol.LogStderr {
+			w.stderr.add(delta)
 		} else {
-			w.stdout.add(p.Delta)
+			w.stdout.add(delta)
 		}
-		return p.Stream, p.Delta
+		return stream, delta
 	case protocol.EventHarnessDiag:
-		if p.Code == diagNotStarted || p.Code == diagRefused {
-			w.notStarted = p.Message
+		if code := member[string](p, "code"); code == diagNotStarted || code == diagRefused {
+			w.notStarted = member[string](p, "message")
 		}
 	default:
-		if p.StdoutBytes != nil && p.StderrBytes != nil {
-			w.stdoutBytes, w.stderrBytes = *p.StdoutBytes, *p.StderrBytes
+		out, errs := member[*int64](p, "stdoutBytes"), member[*int64](p, "stderrBytes")
+		if out != nil && errs != nil {
+			w.stdoutBytes, w.stderrBytes = *out, *errs
 		}
 	}
 	return "", ""

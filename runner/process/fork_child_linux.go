@@ -64,6 +64,7 @@ func call(number, a1, a2, a3, a4 uintptr) uintptr {
 func guardianChild(p *forkPlan) {
 	call(unix.SYS_SETSID, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0) // survives exec
+	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&p.name)), 0, 0)
 	o := p.outcome
 	var pid int
 	if p.intoLeaf {

@@ -68,7 +68,8 @@ type forkPlan struct {
 	begun               [headerBytes]byte // a message of msgBegun
 	patience            unix.Timespec     // see harnessEnds; none: zero
 	heard               [2]unix.PollFd
-	children            *byte // "/proc/thread-self/children"
+	name                [16]byte // of the process, as package early sets it later
+	children            *byte    // "/proc/thread-self/children"
 	list                [64]byte
 	// forsake has the guardian kill a harness that it cannot guard, since
 	// this process would not become its parent.
@@ -140,6 +141,7 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 		p.clone.cgroup = uint64(l.leaf.fd)
 	}
 	p.files = originalFiles()
+	copy(p.name[:], guardianName)
 	p.begun[0], p.closed = msgBegun, others(p.passed[:])
 	args := []string{guardianName, l.name, leafDir}
 	for _, fd := range p.passed {

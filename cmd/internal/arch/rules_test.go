@@ -87,8 +87,9 @@ var rooms = map[string]room{
 		"controller", "controller/bridge", "controller/connector", "controller/devserver",
 	}},
 	// The file tools know no network, no process and no protocol.
-	"controller/files":     {third: []string{gitdiff, xsys}},
-	"controller/devserver": {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
+	"controller/files":          {third: []string{gitdiff, xsys}},
+	"controller/files/disktest": {},
+	"controller/devserver":      {own: []string{"controller/bridge", "controller/identity/authority", "controller/workerclient", "controller/workerclient/coretask"}, third: []string{websocket}},
 	"controller/workerclient": {
 		own: []string{"controller/bridge", "controller/workerclient/coreplugin", "controller/workerclient/coretask"},
 	},
@@ -173,7 +174,7 @@ func TestThreeProcesses(t *testing.T) {
 // restricted says which packages may import what starts processes or talks to
 // a network. A package stands for those below it where it ends in "/...".
 var restricted = map[string][]string{
-	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "controller/programstest", "cmd/internal/doctor", "cmd/prp"},
+	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "controller/files/disktest", "controller/programstest", "cmd/internal/doctor", "cmd/prp"},
 	"net":                        {"controller/...", "cmd/internal/fakemodel"},
 	"net/http":                   {"controller/...", "cmd/internal/fakemodel"},
 	"crypto/tls":                 {"controller/..."},
@@ -267,8 +268,9 @@ func TestBuildTags(t *testing.T) {
 		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
 		case s.pkg == "controller/files" && strings.HasPrefix(s.path, "controller/files/dir_"): // folders by descriptor
+		case s.pkg == "controller/files/disktest": // mounts of Linux
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, runner/early, harness/fake, harness/child, controller/sandbox, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, runner/early, harness/fake, harness/child, controller/sandbox, controller/files/disktest, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
 		}
 	})
 }
