@@ -267,6 +267,10 @@ func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	outliveReaders() // else its runs would end with it
+	// Before anything is begun: a signal that comes earlier ends all at once.
+	signals := make(chan os.Signal, 8) // more than a person can mean
+	signal.Notify(signals, endSignals...)
+	defer signal.Stop(signals)
 	release, err := o.alone()
 	if err != nil {
 		return fail(s, "connect", err)
@@ -286,7 +290,7 @@ func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 		side.Go(func() { _ = server.Serve(ctx) }) // it ends with us
 	}
 	side.Go(func() { o.keepState(ctx, c) })
-	side.Go(func() { o.heedSignals(ctx, stop, c, cfg.Report) })
+	side.Go(func() { o.heedSignals(ctx, stop, c, signals, cfg.Report) })
 	err = c.Run(ctx)
 	ended := ctx.Err() != nil
 	stop()
@@ -302,10 +306,7 @@ func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 
 // heedSignals drains at the first signal and ends at the second, or when the
 // drain takes too long.
-func (o *connectOptions) heedSignals(ctx context.Context, stop func(), c *connector.Connector, report func(string)) {
-	signals := make(chan os.Signal, 8) // more than a person can mean
-	signal.Notify(signals, endSignals...)
-	defer signal.Stop(signals)
+func (o *connectOptions) heedSignals(ctx context.Context, stop func(), c *connector.Connector, signals <-chan os.Signal, report func(string)) {
 	var p presses
 	select {
 	case sig := <-signals:
