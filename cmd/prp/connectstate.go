@@ -14,7 +14,6 @@ import (
 	"prp/controller/bridge"
 	"prp/controller/connector"
 	"prp/controller/metrics"
-	"prp/runner/process"
 )
 
 // connectState is what a connector writes down for others of its user.
@@ -63,17 +62,9 @@ func (o *connectOptions) readState() (state connectState, runs bool, err error) 
 	return state, err == nil && time.Since(state.At) < staleAfter, err
 }
 
-// alone takes the folder for this connector: two would execute each other's runs.
-// The lock goes with the process, however it ends.
+// alone takes the folder for this connector.
 func (o *connectOptions) alone() (release func(), err error) {
-	if err := os.MkdirAll(o.file.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	release, err = process.Lock(filepath.Join(o.file.Dir, lockName))
-	if errors.Is(err, process.ErrLocked) {
-		return nil, fmt.Errorf("another connector uses %s: end it, or give this one another dir", o.file.Dir)
-	}
-	return release, err
+	return alone(o.file.Dir, "connector", `"dir"`)
 }
 
 func (o *connectOptions) showState(s *streams) int {

@@ -327,15 +327,16 @@ func (o *workerOptions) readEnvFiles() error {
 	return nil
 }
 
-// alone takes a folder for this worker: two would undo each other's changes and
-// answer each other's commands.
-func alone(dir string) (release func(), err error) {
+// alone takes a folder for this worker or connector: two would undo each other's
+// changes, and execute each other's commands and runs. The lock goes with the
+// process, however it ends. Another is the place where another folder is said.
+func alone(dir, who, another string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	release, err = process.Lock(filepath.Join(dir, lockName))
 	if errors.Is(err, process.ErrLocked) {
-		return nil, fmt.Errorf("another worker uses %q: end it, or give this one another --dir", dir)
+		return nil, fmt.Errorf("another %s uses %q: end it, or give this one another %s", who, dir, another)
 	}
 	return release, err
 }
@@ -345,7 +346,7 @@ func (o *workerOptions) serve(s *streams, cfg worker.Config) int {
 	ctx, stop := untilTold()
 	defer stop()
 	outliveReaders() // else its commands would end with it
-	release, err := alone(o.dir)
+	release, err := alone(o.dir, "worker", "--dir")
 	if err != nil {
 		return fail(s, "worker", err)
 	}
