@@ -3,7 +3,6 @@ package protocol
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"slices"
 	"unicode/utf8"
 )
@@ -21,18 +20,6 @@ func AppendCanonical(dst, json []byte) ([]byte, error) {
 	var c canonicalizer
 	return c.append(dst, json)
 }
-
-// DigestOf is the SHA-256 of the canonical form of one JSON value.
-func DigestOf(json []byte) (Digest, error) {
-	var c canonicalizer
-	text, err := c.append(make([]byte, 0, len(json)), json)
-	if err != nil {
-		return Digest{}, err
-	}
-	return digestOfText(text), nil
-}
-
-func digestOfText(canonical []byte) Digest { return sha256.Sum256(canonical) }
 
 // canonicalizer prints one value. Names and member bounds of the objects that
 // are open are kept in two stacks, so that nesting costs no allocation each.

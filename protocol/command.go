@@ -43,7 +43,7 @@ type Command struct {
 
 	// Args are the members of the payload that the runner itself reads.
 	Args CommandArgs `json:"-"`
-	// Digest is the SHA-256 of the canonical JSON of the whole line.
+	// Digest is that of the canonical JSON of the whole line.
 	Digest Digest `json:"-"`
 }
 
@@ -55,9 +55,6 @@ type CommandArgs struct {
 	Reason    string // turn.interrupt, turn.stop (optional)
 	RequestID string // request.resolve (required)
 }
-
-// Digest is a SHA-256 of canonical JSON.
-type Digest [32]byte
 
 // Precondition lists what has to hold for a command to be taken; each member
 // that is given must hold (spec section 2).

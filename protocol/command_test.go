@@ -49,7 +49,7 @@ func TestCommand(t *testing.T) {
 	if got, want := string(c.Payload), `{"turnId":"turn_1","text":"do it","model":{"x":[1,2]}}`; got != want {
 		t.Errorf("payload is %s, want %s", got, want)
 	}
-	if want, err := DigestOf([]byte(sampleCommand)); err != nil || c.Digest != want {
+	if text, err := AppendCanonical(nil, []byte(sampleCommand)); err != nil || c.Digest != digestOfText(text) {
 		t.Errorf("the digest is not that of the line (%v)", err)
 	}
 }

@@ -1,7 +1,5 @@
 package protocol
 
-import "crypto/sha256"
-
 // LookupResult says whether a command id was seen before.
 type LookupResult uint8
 
@@ -43,7 +41,7 @@ type Ledger struct {
 	next    int64
 	count   int64 // records ever made; the record i is at place i%history
 	blocks  [][]ledgerRecord
-	places  map[ledgerKey]int32
+	places  map[Digest]int32
 	codes   []Code
 
 	details     map[int32]string // of rejected records, by place
@@ -51,11 +49,8 @@ type Ledger struct {
 	detailScan  int64 // records before this one have no detail any more
 }
 
-// ledgerKey is the first half of the SHA-256 of a command id.
-type ledgerKey [sha256.Size / 2]byte
-
 type ledgerRecord struct {
-	key     ledgerKey
+	key     Digest // of the command id
 	digest  Digest
 	outcome outcome
 	code    uint16 // place in Ledger.codes
@@ -78,7 +73,7 @@ func NewLedger(history int) *Ledger {
 	return &Ledger{
 		history: history,
 		next:    1,
-		places:  make(map[ledgerKey]int32),
+		places:  make(map[Digest]int32),
 		details: make(map[int32]string),
 	}
 }
@@ -89,7 +84,7 @@ func (l *Ledger) Next() int64 { return l.next }
 // Lookup tells whether the id was consumed before, and what became of it. The
 // entry is zero but for [LookupSame].
 func (l *Ledger) Lookup(id string, d Digest) (Entry, LookupResult) {
-	place, ok := l.places[keyOf(id)]
+	place, ok := l.places[digestOfID(id)]
 	if !ok {
 		return Entry{}, LookupUnknown
 	}
@@ -118,7 +113,7 @@ func (l *Ledger) Consume(id string, seq int64, d Digest) {
 		rest := l.history - len(l.blocks)*ledgerBlock
 		l.blocks = append(l.blocks, make([]ledgerRecord, min(rest, ledgerBlock)))
 	}
-	key := keyOf(id)
+	key := digestOfID(id)
 	*l.at(place) = ledgerRecord{key: key, digest: d}
 	l.places[key] = place
 	l.count++
@@ -128,7 +123,7 @@ func (l *Ledger) Consume(id string, seq int64, d Digest) {
 // Decide records the receipt of a command that was consumed. An id that is not
 // remembered, or is decided already, is left alone.
 func (l *Ledger) Decide(id string, ok bool, code Code, detail string) {
-	place, known := l.places[keyOf(id)]
+	place, known := l.places[digestOfID(id)]
 	if !known {
 		return
 	}
@@ -183,9 +178,4 @@ func (l *Ledger) codePlace(code Code) uint16 {
 	}
 	l.codes = append(l.codes, code)
 	return uint16(len(l.codes) - 1)
-}
-
-func keyOf(id string) ledgerKey {
-	sum := sha256.Sum256([]byte(id))
-	return ledgerKey(sum[:sha256.Size/2])
 }

@@ -50,16 +50,12 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 			return ExitMisused
 		}
 	}
-	// Before anything is started: a signal that comes earlier ends the runner
-	// without a terminal. SIGABRT keeps its meaning of
-	// Go: a dump of all goroutines, for whoever debugs the runner.
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
-	// SIGPIPE is caught, not ignored: an ignored one would be inherited.
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	defer signal.Stop(pipes)
+	caught := make(chan struct{})
+	go func() {
+		catch(signals)
+		close(caught)
+	}()
 	sup, err := process.Open(process.Options{})
 	if err != nil {
 		fmt.Fprintf(stderr, "prp-runner: cannot supervise a process here: %v\n", err)
@@ -78,9 +74,21 @@ func Run(cfg Config, stdin, stdout, stderr *os.File) (status int) {
 	}()
 	l.sup = sup
 	l.signals = signals
+	// Before anything is started: a signal that comes earlier ends the runner
+	// without a terminal.
+	<-caught
 	l.start(stdin, stdout)
 	l.run()
 	return l.status()
+}
+
+// catch has the signals that end a run sent to c. They stay caught when the run
+// is over: one that comes then would make another status of what was delivered.
+// SIGABRT keeps its meaning of Go, a dump of all goroutines, for whoever debugs
+// the runner. SIGPIPE is caught, not ignored: an ignored one would be inherited.
+func catch(c chan<- os.Signal) {
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
 // loop owns the run. All of its members belong to its goroutine alone.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +56,7 @@ func (o *conformanceOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "conformance", fmt.Errorf("find the own executable: %w", err))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
+	ctx, stop := untilTold()
 	defer stop()
 	status, screen := exitOK, newScreen(s.out)
 	_, err = conform.Run(ctx, conform.Config{

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"prp/controller"
@@ -267,6 +266,7 @@ func (o *connectOptions) programs(cfg *connector.Config) error {
 func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	outliveReaders() // else its runs would end with it
 	release, err := o.alone()
 	if err != nil {
 		return fail(s, "connect", err)
@@ -303,11 +303,13 @@ func (o *connectOptions) serve(s *streams, cfg connector.Config) int {
 // heedSignals drains at the first signal and ends at the second, or when the
 // drain takes too long.
 func (o *connectOptions) heedSignals(ctx context.Context, stop func(), c *connector.Connector, report func(string)) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := make(chan os.Signal, 8) // more than a person can mean
+	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
+	var p presses
 	select {
-	case <-signals:
+	case sig := <-signals:
+		p.again(sig, time.Now())
 	case <-ctx.Done():
 		return
 	}
@@ -315,11 +317,15 @@ func (o *connectOptions) heedSignals(ctx context.Context, stop func(), c *connec
 	c.Drain()
 	limit := time.NewTimer(o.drain)
 	defer limit.Stop()
-	select {
-	case <-signals:
-	case <-limit.C:
-	case <-ctx.Done():
-		return
+	for more := true; more; {
+		select {
+		case sig := <-signals:
+			more = p.again(sig, time.Now())
+		case <-limit.C:
+			more = false
+		case <-ctx.Done():
+			return
+		}
 	}
 	stop()
 }

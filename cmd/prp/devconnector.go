@@ -2,16 +2,13 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"prp/controller"
 	"prp/controller/devserver"
@@ -57,7 +54,7 @@ func (o *devserverOptions) connector(s *streams, word string, args []string) int
 		return fail(s, "devserver", misuse("expected worker, send TOOL, connector, create AGENT GOAL, watch [RUN], approve [REQUEST], deny [REQUEST] or cancel RUN, got %q",
 			append([]string{word}, args...)))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilTold()
 	defer stop()
 	answer, err := devserver.PostOrder(ctx, o.dir, order, o.wait, func(why string) {
 		fmt.Fprintf(s.err, "waiting up to %s: %s\n", o.wait, controller.OneLine(why))
@@ -84,7 +81,7 @@ func (o *devserverOptions) serveConnector(s *streams) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold()
 	defer stop()
 	fmt.Fprintf(s.out, "prp connect --config '%s'\n", host.ConfigFile())
 	sayServing(s)

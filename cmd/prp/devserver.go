@@ -3,19 +3,16 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"prp/controller/devserver"
@@ -167,7 +164,7 @@ func (o *devserverOptions) serve(s *streams) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold()
 	defer stop()
 	fmt.Fprintf(s.out, "prp worker --url ws://%s%s --token-file '%s' --root .\n", host.Address(), devserver.WorkerPath, host.TokenFile())
 	sayServing(s)
@@ -196,7 +193,7 @@ func (o *devserverOptions) send(s *streams, tool string, words []string) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilTold()
 	defer stop()
 	answer, err := devserver.Post(ctx, o.dir, command, o.wait)
 	if err != nil {

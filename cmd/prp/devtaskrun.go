@@ -48,7 +48,7 @@ func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold()
 	defer stop()
 	workers := &workers{s: s, ctx: ctx, args: append([]string{"taskrun", "--url", "http://" + host.Address()}, args...)}
 	defer workers.wait()
@@ -105,7 +105,7 @@ func (w *workers) start(id, token string) {
 func (w *workers) wait() { w.live.Wait() }
 
 // submitTask submits a task and shows its text and its end. The first Ctrl-C
-// asks for a cancel, the second ends the watching.
+// asks for a cancel, the second and every other signal ends the watching.
 func (o *devserverOptions) submitTask(s *streams, text string) int {
 	task := devserver.Submission{Input: text, Instructions: o.submit.instructions, Secrets: map[string]string{}}
 	for _, name := range o.submit.secretEnv {
@@ -122,84 +122,146 @@ func (o *devserverOptions) submitTask(s *streams, text string) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	w := &watching{o: o, s: s, end: end, run: make(chan string, 1)}
+	defer w.heedSignals()()
 	answer, err := devserver.PostTo(ctx, o.dir, devserver.SubmitPath, body, o.wait)
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
 	defer answer.Close()
-	ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
-	return o.watch(ctx, s, answer)
+	err = w.watch(answer)
+	switch {
+	case ctx.Err() != nil:
+		err = errors.New("it is not watched any more, and goes on as the server says")
+	case err == nil && w.last == nil:
+		err = errors.New("the server has ended before the run")
+	}
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	return w.showEnd()
 }
 
 // cancelWait bounds a call that asks for a cancel.
 const cancelWait = 10 * time.Second
 
-// watch shows what happens to a run until it has ended.
-func (o *devserverOptions) watch(ctx context.Context, s *streams, answer io.Reader) int {
-	lines := bufio.NewScanner(answer)
-	lines.Buffer(nil, maxAnswer)
-	id, streamed := "", false
-	for lines.Scan() {
-		var p devserver.Progress
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			return fail(s, "devserver", err)
-		}
-		if p.ID != "" {
-			id = p.ID
-			unhook := context.AfterFunc(ctx, func() { o.cancelRun(s, id) })
-			defer unhook()
-		}
-		if o.json {
-			fmt.Fprintf(s.out, "%s\n", lines.Bytes())
-		} else {
-			fmt.Fprint(s.out, printable(p.Delta))
-			streamed = streamed || p.Delta != ""
-			if p.Status != "" {
-				fmt.Fprintf(s.err, "%s: %s\n", id, p.Status)
-			}
-		}
-		if p.End != nil {
-			return o.showEnd(s, p.End, streamed)
-		}
-	}
-	err := lines.Err()
-	if err == nil {
-		err = errors.New("the server has ended before the run")
-	}
-	return fail(s, "devserver", err)
+// watching is a task that was submitted.
+type watching struct {
+	o   *devserverOptions
+	s   *streams
+	end func()      // of the watching
+	run chan string // its id, once it is known
+
+	last     *workerclient.PatchTaskRunRequest // the end of the run
+	streamed bool                              // there was text
+	open     bool                              // its last line has no end yet
 }
 
-// cancelRun asks for the end of a run; another Ctrl-C then ends this program.
-func (o *devserverOptions) cancelRun(s *streams, id string) {
-	signal.Reset(os.Interrupt)
+// heedSignals heeds the signals that ask for the end until stop is called. A run
+// that is not there yet cannot be cancelled.
+func (w *watching) heedSignals() (stop func()) {
+	signals := make(chan os.Signal, 8) // more than a person can mean
+	signal.Notify(signals, endSignals...)
+	go func() {
+		var p presses
+		for sig := range signals {
+			if p.again(sig, time.Now()) {
+				continue
+			}
+			select {
+			case id := <-w.run: // there is one at the first time only
+				if sig == os.Interrupt {
+					go w.cancel(id)
+					continue
+				}
+			default:
+			}
+			w.end()
+		}
+	}()
+	return func() { signal.Stop(signals) }
+}
+
+// cancel asks for the end of the run.
+func (w *watching) cancel(id string) {
 	ctx, stop := context.WithTimeout(context.Background(), cancelWait)
 	defer stop()
 	body, err := json.Marshal(map[string]string{"id": id})
 	if err == nil {
 		var answer io.ReadCloser
-		if answer, err = devserver.PostTo(ctx, o.dir, devserver.CancelPath, body, 0); err == nil {
+		if answer, err = devserver.PostTo(ctx, w.o.dir, devserver.CancelPath, body, 0); err == nil {
 			answer.Close()
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(s.err, "prp devserver: cancel: %s\n", err)
+		fmt.Fprintf(w.s.err, "prp devserver: cancel: %s\n", err)
 	}
 }
 
-func (o *devserverOptions) showEnd(s *streams, end *workerclient.PatchTaskRunRequest, streamed bool) int {
-	if !o.json {
-		if end.Output != nil && !streamed {
-			fmt.Fprint(s.out, printable(*end.Output))
+// watch shows what happens to the run until it or the answer has ended.
+func (w *watching) watch(answer io.Reader) error {
+	lines := bufio.NewScanner(answer)
+	lines.Buffer(nil, maxAnswer)
+	id := ""
+	for w.last == nil && lines.Scan() {
+		var p devserver.Progress
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			return err
 		}
-		fmt.Fprintln(s.out)
-		if end.ErrorMessage != nil {
-			fmt.Fprintf(s.err, "%s\n", controller.OneLine(*end.ErrorMessage))
+		if p.ID != "" && id == "" {
+			id = p.ID
+			w.run <- id
+		}
+		if w.o.json {
+			fmt.Fprintf(w.s.out, "%s\n", lines.Bytes())
+		} else {
+			w.show(id, p)
+		}
+		w.last = p.End
+	}
+	return lines.Err()
+}
+
+// show shows one step for a person, text on stdout and the rest on stderr.
+func (w *watching) show(id string, p devserver.Progress) {
+	if p.Delta != "" {
+		w.print(p.Delta)
+		w.streamed = true
+	}
+	if p.Status != "" {
+		w.endLine()
+		fmt.Fprintf(w.s.err, "%s: %s\n", id, p.Status)
+	}
+}
+
+func (w *watching) print(text string) {
+	fmt.Fprint(w.s.out, printable(text))
+	w.open = !strings.HasSuffix(text, "\n")
+}
+
+// endLine begins a new line, where text has left one open: what follows on
+// stderr would stand right behind it on a terminal.
+func (w *watching) endLine() {
+	if w.open {
+		fmt.Fprintln(w.s.out)
+		w.open = false
+	}
+}
+
+// showEnd shows how the run has ended and gives the status for it.
+func (w *watching) showEnd() int {
+	if !w.o.json {
+		if w.last.Output != nil && !w.streamed && *w.last.Output != "" {
+			w.print(*w.last.Output)
+		}
+		w.endLine()
+		if w.last.ErrorMessage != nil {
+			fmt.Fprintf(w.s.err, "%s\n", controller.OneLine(*w.last.ErrorMessage))
 		}
 	}
-	switch end.Status {
+	switch w.last.Status {
 	case coretask.StatusSucceeded:
 		return exitOK
 	case coretask.StatusCanceled:

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -9,6 +11,17 @@ import (
 // endSignals ask a program for its end. The runner takes each of them in the
 // same way, so that Ctrl-\ too ends a run and leaves nothing behind.
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// untilTold is a context that ends with the first of the endSignals. The others
+// mean nothing more until stop is called.
+func untilTold() (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), endSignals...)
+}
+
+// outliveReaders keeps a program that has work to end well from being ended by a
+// write to a stdout or stderr that nobody reads any more. The write is an error
+// then.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // pressGap is how far two signals of one kind are apart at least, where each
 // is meant: timeout(1) and others send theirs to the program and then to its

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"prp/controller"
 	"prp/controller/bridge"
@@ -101,10 +98,9 @@ func (o *taskrunOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "taskrun", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold()
 	defer stop()
-	// A reader of stderr that has gone must not end a run without its report.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	outliveReaders() // else a run could end without its report
 	if _, err := taskrun.Run(ctx, cfg); err != nil {
 		return fail(s, "taskrun", err)
 	}

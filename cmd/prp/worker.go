@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -230,8 +230,8 @@ func readBounded(path string, most int64) ([]byte, error) {
 // may end before it.
 func keeperMain([]string) int {
 	hide(os.Stderr)
-	signals := make(chan os.Signal, 4) // one of each
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	signals := make(chan os.Signal, 5) // one of each
+	signal.Notify(signals, append(slices.Clone(endSignals), syscall.SIGPIPE)...)
 	if err := worker.Keep(os.Stdin, os.Stdout, signals); err != nil {
 		fmt.Fprintf(os.Stderr, "prp keeper: %s\n", err)
 		return exitFailed
@@ -342,8 +342,9 @@ func alone(dir string) (release func(), err error) {
 
 // serve runs the worker until Ctrl-C or SIGTERM.
 func (o *workerOptions) serve(s *streams, cfg worker.Config) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold()
 	defer stop()
+	outliveReaders() // else its commands would end with it
 	release, err := alone(o.dir)
 	if err != nil {
 		return fail(s, "worker", err)

@@ -73,11 +73,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	fill(&cfg.Life, DefaultLife)
-	fill(&cfg.Tries, DefaultTries)
-	fill(&cfg.Stall, DefaultStall)
-	fill(&cfg.Total, DefaultTotal)
-	fill(&cfg.MaxDownload, DefaultMaxDownload)
+	bridge.Fill(&cfg.Life, DefaultLife)
+	bridge.Fill(&cfg.Tries, DefaultTries)
+	bridge.Fill(&cfg.Stall, DefaultStall)
+	bridge.Fill(&cfg.Total, DefaultTotal)
+	bridge.Fill(&cfg.MaxDownload, DefaultMaxDownload)
 	dialer := net.Dialer{Timeout: dialWait}
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
@@ -98,12 +98,6 @@ func New(cfg Config) (*Client, error) {
 		DisableKeepAlives: true,
 	}
 	return &Client{cfg: cfg, http: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
-}
-
-func fill[T int | int64 | time.Duration](at *T, value T) {
-	if *at <= 0 {
-		*at = value
-	}
 }
 
 // checkRedirect follows within one host only: whoever has a presigned URL can

@@ -3,8 +3,16 @@ package bridge
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 )
+
+// Fill gives a member of a configuration its default where it is zero or less.
+func Fill[T int | int64 | time.Duration](at *T, value T) {
+	if *at <= 0 {
+		*at = value
+	}
+}
 
 // CheckDoor checks what every door needs: an id of 1 to most characters, and a
 // folder for its state.

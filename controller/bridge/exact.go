@@ -16,10 +16,10 @@ import (
 // but compares the names of members exactly: one in other letters is a member
 // that is not known (prp.md section 1). Members that are not known are passed
 // over. Where a value has another type the rest is read all the same, and the
-// first of these errors, in the order of the fields, is returned; it is a [*json.UnmarshalTypeError] whose
-// Field is the whole path. Objects in maps
-// are read by encoding/json; embedded pointers and the option "string" are not
-// for this function.
+// first of these errors, in the order of the fields, is returned: a
+// [*json.UnmarshalTypeError] whose Field is the whole path. Objects in maps are
+// read by encoding/json; embedded pointers and the option "string" are not for
+// this function.
 func Decode(raw []byte, into any) error {
 	var d decoding
 	d.value(raw, reflect.ValueOf(into).Elem(), "")

@@ -92,15 +92,15 @@ func TestDecodeNames(t *testing.T) {
 // read all the same.
 func TestDecodeTypes(t *testing.T) {
 	for text, path := range map[string]string{
-		`{"inner":[],"name":"n"}`:                    "inner",
-		`{"inner":{"count":"x"},"name":"n"}`:         "inner.count",
-		`{"list":{},"name":"n"}`:                     "list",
-		`{"list":[{},{"count":1.5}],"name":"n"}`:     "list[1].count",
-		`{"more":true,"words":"x","name":"n"}`:       "more",
-		`{"words":[1],"name":"n"}`:                   "words",
-		`{"Plain":1e9999,"name":"n"}`:                "Plain",
-		`{"inner":{"any":7,"count":1},"name":"n"}`:   "inner.any",
-		`{"list":[7,{"count":3}],"name":"n"}`: "list[0]",
+		`{"inner":[],"name":"n"}`:                  "inner",
+		`{"inner":{"count":"x"},"name":"n"}`:       "inner.count",
+		`{"list":{},"name":"n"}`:                   "list",
+		`{"list":[{},{"count":1.5}],"name":"n"}`:   "list[1].count",
+		`{"more":true,"words":"x","name":"n"}`:     "more",
+		`{"words":[1],"name":"n"}`:                 "words",
+		`{"Plain":1e9999,"name":"n"}`:              "Plain",
+		`{"inner":{"any":7,"count":1},"name":"n"}`: "inner.any",
+		`{"list":[7,{"count":3}],"name":"n"}`:      "list[0]",
 	} {
 		var got outer
 		err := Decode([]byte(text), &got)

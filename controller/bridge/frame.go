@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,9 +53,9 @@ func (m Members) Digest() string {
 	if err != nil {
 		return ""
 	}
-	d, err := protocol.DigestOf(whole)
+	canonical, err := protocol.AppendCanonical(nil, whole)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("%x", d[:])
+	return fmt.Sprintf("%x", sha256.Sum256(canonical))
 }

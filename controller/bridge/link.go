@@ -98,20 +98,14 @@ func NewLink(cfg LinkConfig) (*Link, error) {
 		}
 		cfg.Client = client
 	}
-	fill(&cfg.PingEvery, DefaultPingEvery)
-	fill(&cfg.PongWait, DefaultPongWait)
-	fill(&cfg.MissedPongs, DefaultMissedPongs)
-	fill(&cfg.DialTimeout, DefaultDialTimeout)
-	fill(&cfg.WriteTimeout, DefaultWriteTimeout)
-	fill(&cfg.HealthyAfter, DefaultHealthyAfter)
-	fill(&cfg.MaxFrame, DefaultMaxFrame)
+	Fill(&cfg.PingEvery, DefaultPingEvery)
+	Fill(&cfg.PongWait, DefaultPongWait)
+	Fill(&cfg.MissedPongs, DefaultMissedPongs)
+	Fill(&cfg.DialTimeout, DefaultDialTimeout)
+	Fill(&cfg.WriteTimeout, DefaultWriteTimeout)
+	Fill(&cfg.HealthyAfter, DefaultHealthyAfter)
+	Fill(&cfg.MaxFrame, DefaultMaxFrame)
 	return &Link{cfg: cfg, now: LinkState{Since: time.Now()}}, nil
-}
-
-func fill[T int | int64 | time.Duration](at *T, value T) {
-	if *at <= 0 {
-		*at = value
-	}
 }
 
 // State is the link's state now.

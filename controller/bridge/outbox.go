@@ -87,9 +87,9 @@ type Frame struct {
 
 // OpenOutbox opens the outbox in the file at path, or makes it.
 func OpenOutbox(path string, cfg OutboxConfig) (*Outbox, error) {
-	fill(&cfg.SpoolBytes, DefaultSpoolBytes)
-	fill(&cfg.SpoolAge, DefaultSpoolAge)
-	fill(&cfg.KeepSent, DefaultKeepSent)
+	Fill(&cfg.SpoolBytes, DefaultSpoolBytes)
+	Fill(&cfg.SpoolAge, DefaultSpoolAge)
+	Fill(&cfg.KeepSent, DefaultKeepSent)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -80,9 +80,9 @@ type storeRecord struct {
 
 // OpenStore opens the store in the file at path, or makes it.
 func OpenStore(path string, cfg StoreConfig) (*Store, error) {
-	fill(&cfg.KeepCommands, DefaultKeepCommands)
-	fill(&cfg.KeepResults, DefaultKeepResults)
-	fill(&cfg.ResultAge, DefaultResultAge)
+	Fill(&cfg.KeepCommands, DefaultKeepCommands)
+	Fill(&cfg.KeepResults, DefaultKeepResults)
+	Fill(&cfg.ResultAge, DefaultResultAge)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

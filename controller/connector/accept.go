@@ -257,6 +257,10 @@ func (c *Connector) restore(req *createRun, dir string) (*run, error) {
 	}
 	if status, over := endOf(s.out.LastKey()); over {
 		s.setOver()
+		// Its artifacts came to an end before it.
+		if err := c.retell(s, func(string) {}); err != nil {
+			return nil, err
+		}
 		if known.Done {
 			return nil, nil
 		}

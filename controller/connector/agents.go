@@ -3,12 +3,12 @@ package connector
 import (
 	"bytes"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"unicode/utf8"
+
+	"prp/controller/bridge"
 )
 
 // fileSchema is the JSON Schema of a configuration file.
@@ -80,13 +80,8 @@ const maxAgents = 256
 // ParseFile reads a configuration file strictly.
 func ParseFile(raw []byte) (File, error) {
 	var f File
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := bridge.DecodeStrict(raw, &f); err != nil {
 		return File{}, fmt.Errorf("expected a configuration of a connector: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return File{}, errors.New("expected one object, got more")
 	}
 	if f.URL == "" {
 		return File{}, errors.New("url: expected the address of a server, got none")

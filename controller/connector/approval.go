@@ -63,7 +63,7 @@ func (c *Connector) asked(r *run, raw json.RawMessage) {
 	}
 	k := &pending{harnessID: q.RequestID}
 	if q.Choices != nil {
-		_ = json.Unmarshal(q.Choices, &k.choices) // one that cannot be read has none
+		_ = bridge.Decode(q.Choices, &k.choices) // one that cannot be read has none
 	}
 	k.digest = digestOf(members{"prompt": quoted(q.Prompt), "choices": orNull(q.Choices), "run_id": quoted(r.req.RunID)})
 	now := time.Now()

@@ -17,7 +17,7 @@ func asking(times int) string {
 	for i := range times {
 		steps = append(steps, fmt.Sprintf(`{"kind":"request","request":{"schema":"paperclip.runtime_request.v1","requestKind":"runtime",`+
 			`"requestId":"q%d","type":"permission","status":"pending","prompt":"rm -rf /tmp/build","Prompt":"ls /tmp/build",`+ // names are compared exactly
-			`"choices":[{"key":"always","kind":"allow_always"},{"key":"yes-once","kind":"allow_once"},{"key":"never","kind":"reject_once"}]}},`+
+			`"choices":[{"key":"always","kind":"allow_always","Kind":"allow_once"},{"key":"yes-once","kind":"allow_once"},{"key":"never","kind":"reject_once"}]}},`+
 			`{"kind":"await_resolution","request_id":"q%d"}`, i+1, i+1))
 	}
 	return "[" + strings.Join(steps, ",") + "," + result + "]"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"prp/controller/artifact"
+	"prp/protocol"
 )
 
 // inputFile is an artifact of a context_bundle as the harness sees it.
@@ -153,73 +154,119 @@ func withURL(ctx context.Context, try func() error) error {
 	return err
 }
 
+const (
+	// uploadsAtOnce bounds the artifacts of a run that are on their way: each has
+	// two files open.
+	uploadsAtOnce = 4
+	// maxUploads bounds the artifacts of a run.
+	maxUploads = 1000
+	// codeNotUploaded is of the warning of each that the server does not get.
+	codeNotUploaded = "artifact_not_uploaded"
+)
+
+// uploadAll sends the artifacts that an event names; the lock is held.
+func (r *run) uploadAll(e *protocol.Event) {
+	switch e.EventType {
+	case eventArtifact:
+		r.upload(e.Payload)
+	case protocol.EventResultProposed:
+		for _, a := range r.tr.artifacts {
+			r.upload(a)
+		}
+	}
+}
+
 // upload sends an artifact that the harness names by a path inside the agent's
 // working folder, once; the lock is held. The completion waits for it. A failure
 // is a warning and never changes the outcome of the run (remote.md rule 8).
 func (r *run) upload(raw json.RawMessage) {
 	p := payloadOf(raw)
 	path := unquoted(p["path"])
-	if path == "" || r.sent[path] || !r.mayUpload() {
+	if path == "" || r.sent[path] || r.uploaded || !r.mayUpload() {
 		return // it is a reference to something else, or on its way
+	}
+	if len(r.sent) >= maxUploads {
+		if !r.many {
+			r.put(warning(stamp(), codeNotUploaded, fmt.Sprintf("the run has more artifacts than %d, of which no more are uploaded", maxUploads), nil))
+		}
+		r.many = true
+		return
 	}
 	r.sent[path] = true
 	request := uploadRequest{
-		Type: typeUpload, RunID: r.req.RunID, Name: unquoted(p["name"]), ContentType: unquoted(p["content_type"]),
+		Type: typeUpload, RunID: r.req.RunID, Name: r.c.mask.String(unquoted(p["name"])), ContentType: unquoted(p["content_type"]),
 	}
 	if request.Name == "" {
-		request.Name = filepath.Base(path)
+		request.Name = r.c.mask.String(filepath.Base(path))
 	}
 	if request.ContentType == "" {
 		request.ContentType = "application/octet-stream"
 	}
+	m, err := r.noteUpload(request.Name)
+	if err != nil {
+		go r.c.call(func() { r.c.fail(err) })
+		return
+	}
 	r.uploads.Go(func() {
-		if err := r.sendFile(path, request); err != nil {
-			r.warn("artifact_not_uploaded", fmt.Sprintf("the artifact %q was not uploaded: %s", request.Name, err), members{"name": quoted(request.Name)})
-		}
+		done, err := r.sendFile(path, request)
+		r.endUpload(m, done, err)
 	})
 }
 
 // awaitUploads waits for what is on its way when the run has ended, within
 // bounds: a slow store does not keep the completion from the server.
 func (r *run) awaitUploads() {
+	r.mu.Lock()
+	r.uploaded = true
+	r.mu.Unlock()
 	limit := time.AfterFunc(r.c.cfg.Times.Upload, func() { r.stopMoves(errSlowUpload) })
 	defer limit.Stop()
 	r.uploads.Wait()
+	if r.transfers != nil {
+		r.transfers.Close()
+	}
 }
 
 // mayUpload tells whether there is where artifacts can come from.
 func (r *run) mayUpload() bool { return r.c.cfg.Artifacts != nil && r.agent.Cwd != "" }
 
-func (r *run) sendFile(path string, request uploadRequest) error {
+func (r *run) sendFile(path string, request uploadRequest) (done *uploaded, err error) {
+	select {
+	case r.moving <- struct{}{}:
+		defer func() { <-r.moving }()
+	case <-r.moves.Done():
+	}
+	if r.moves.Err() != nil {
+		return nil, context.Cause(r.moves)
+	}
 	root, err := os.OpenRoot(r.agent.Cwd)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	if filepath.IsAbs(path) {
 		if path, err = filepath.Rel(r.agent.Cwd, path); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// What leads out of the folder is refused. A FIFO would block in open.
 	info, err := root.Stat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("expected a regular file, got %s", info.Mode().Type())
+		return nil, fmt.Errorf("expected a regular file, got %s", info.Mode().Type())
 	}
 	f, err := root.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
-		return err
+		return nil, err
 	}
 	request.SizeBytes = info.Size()
-	request.Name = r.c.mask.String(request.Name)
-	return withURL(r.moves, func() error {
+	err = withURL(r.moves, func() error {
 		request.ID = newID()
 		a, err := r.askURL(r.moves, typeUpload, request.ID, "", marshal(request))
 		if err != nil {
@@ -231,9 +278,10 @@ func (r *run) sendFile(path string, request uploadRequest) error {
 		if err != nil {
 			return err
 		}
-		r.c.tell(uploaded{
+		done = &uploaded{
 			Type: typeUploaded, RunID: r.req.RunID, ArtifactID: a.ArtifactID, SizeBytes: sum.Size, SHA256: sum.SHA256,
-		}, nil, 0)
+		}
 		return nil
 	})
+	return done, err
 }

@@ -203,3 +203,137 @@ func TestDownloadSlow(t *testing.T) {
 		t.Errorf("the run was begun: %s", kinds(events))
 	}
 }
+
+// onTheWay is a script that names an artifact and waits.
+const onTheWay = `[{"kind":"event","event_type":"interaction.artifact","payload":{"path":"f"}},{"kind":"await_interrupt"}]`
+
+// TestUploadKilled: where the connector is killed, the server is told of each
+// artifact all the same: of one that it has, and of one of which that is not known
+// (row 14, remote.md rules 4 and 8).
+func TestUploadKilled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, script string
+		rule         devserver.Rule
+		ends         bool // the run is over when the connector dies
+		told         bool
+	}{
+		{"on its way", onTheWay, rule("put", 0, devserver.Hang), false, false},
+		{"not told", onTheWay, rule("artifact_uploaded", 0, devserver.Drop), false, true},
+		{"not told, and the run is over", withArtifacts(`{"path":"f"}`), rule("artifact_uploaded", 0, devserver.Drop), true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{c.rule}})
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.agent("makes", c.script, func(a *Agent) { a.Cwd = dir })
+			child := w.child()
+			run := w.create("makes")
+			w.until(c.rule.On, func() bool { return w.server.Called(c.rule.On) > 0 })
+			for c.ends && !strings.Contains(w.spoolText(), `"`+endKey) && w.ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond) // nobody tells
+			}
+			if err := child.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = child.Wait() // it was killed
+			w.server.Misbehave()
+			w.start()
+			events, _ := w.over(run)
+			if c.told {
+				w.got("artifact_uploaded", run)
+			}
+			if warned(events, codeNotUploaded) == c.told || w.count("artifact_uploaded", run) > 1 {
+				t.Errorf("%d are told, and the events are %s", w.count("artifact_uploaded", run), marshal(events))
+			}
+		})
+	}
+}
+
+// spoolText is what the connector keeps of the events of its runs.
+func (w *world) spoolText() string {
+	files, _ := filepath.Glob(filepath.Join(w.place.Dir, runsDir, "*", eventsFile)) // the pattern is good
+	var all strings.Builder
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			w.t.Error(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// TestUploadMany: of many artifacts a few are on their way at a time, and of too
+// many the rest is told once.
+func TestUploadMany(t *testing.T) {
+	t.Parallel()
+	list := func(n int) string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf(`{"path":"f%d"}`, i))
+		}
+		return withArtifacts(strings.Join(names, ","))
+	}
+	w := settle(t, devserver.ConnectorConfig{Rules: []devserver.Rule{rule("upload_artifact", 0, devserver.Mute)}})
+	dir := t.TempDir()
+	const some = 20
+	for i := range some {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", i)), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.agent("some", list(some), func(a *Agent) { a.Cwd = dir })
+	w.agent("many", list(maxUploads+5), func(a *Agent) { a.Cwd = t.TempDir() })
+	w.start()
+	run := w.create("some")
+	w.until("requests for URLs", func() bool { return w.count("upload_artifact", run) >= uploadsAtOnce })
+	w.frame(`{"type":"cancel_run","id":"c","run_id":%q}`, run) // else they are waited for
+	events, _ := w.over(run)
+	warnings := func(events []runEvent) (n int) {
+		for _, ev := range events {
+			if warnedOf(ev) == codeNotUploaded {
+				n++
+			}
+		}
+		return n
+	}
+	if n := w.count("upload_artifact", run); n != uploadsAtOnce || warnings(events) != some {
+		t.Errorf("%d of %d were asked for at once, and %d warned of", n, some, warnings(events))
+	}
+	if events, _ := w.over(w.create("many")); warnings(events) != maxUploads+1 {
+		t.Errorf("%d of %d were warned of", warnings(events), maxUploads+5)
+	}
+}
+
+// TestUploadedThenDrain: what the server has of a run with an artifact when a drain
+// is over is not told again by the next start (issue point 5, row 14).
+func TestUploadedThenDrain(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("makes", withArtifacts(`{"path":"f"}`), func(a *Agent) { a.Cwd = dir })
+	w.cfg.Times.Heartbeat = time.Hour // only a drain asks before
+	w.start()
+	run := w.create("makes")
+	w.over(run)
+	w.conn.Drain()
+	if err := w.returned(); err != nil {
+		t.Errorf("the connector ended with %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(w.cfg.Dir, runsDir)); err != nil || len(left) > 0 {
+		t.Errorf("the folders of runs are %v, %v", left, err)
+	}
+	w.until("nobody", func() bool { return !w.server.Registered() })
+	w.start()
+	w.over(w.create("happy"))
+	if n := w.count("artifact_uploaded", run); n != 1 {
+		t.Errorf("artifact_uploaded came %d times", n)
+	}
+}

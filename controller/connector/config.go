@@ -58,30 +58,21 @@ type Times struct {
 }
 
 func (t *Times) fill() {
-	for _, d := range []struct {
-		at    *time.Duration
-		value time.Duration
-	}{
-		{&t.Register, 10 * time.Second},
-		{&t.Heartbeat, 30 * time.Second},
-		{&t.MinHeartbeat, 5 * time.Second},
-		{&t.HeartbeatAnswer, 5 * time.Second},
-		{&t.EventAck, 60 * time.Second},
-		{&t.Approval, 5 * time.Minute},
-		{&t.Handoff, 30 * time.Second},
-		{&t.Force, 14 * time.Second},
-		{&t.Busy, busyRetry},
-		{&t.URL, 300 * time.Second},
-		{&t.Upload, 300 * time.Second},
-		{&t.Poll, 25 * time.Second},
-		{&t.Socket, 60 * time.Second},
-		{&t.Ending, 30 * time.Second},
-		{&t.Deliver, 60 * time.Second},
-	} {
-		if *d.at <= 0 {
-			*d.at = d.value
-		}
-	}
+	bridge.Fill(&t.Register, 10*time.Second)
+	bridge.Fill(&t.Heartbeat, 30*time.Second)
+	bridge.Fill(&t.MinHeartbeat, 5*time.Second)
+	bridge.Fill(&t.HeartbeatAnswer, 5*time.Second)
+	bridge.Fill(&t.EventAck, 60*time.Second)
+	bridge.Fill(&t.Approval, 5*time.Minute)
+	bridge.Fill(&t.Handoff, 30*time.Second)
+	bridge.Fill(&t.Force, 14*time.Second)
+	bridge.Fill(&t.Busy, busyRetry)
+	bridge.Fill(&t.URL, 300*time.Second)
+	bridge.Fill(&t.Upload, 300*time.Second)
+	bridge.Fill(&t.Poll, 25*time.Second)
+	bridge.Fill(&t.Socket, 60*time.Second)
+	bridge.Fill(&t.Ending, 30*time.Second)
+	bridge.Fill(&t.Deliver, 60*time.Second)
 }
 
 // Config says what a connector offers and where its server is.
@@ -132,6 +123,7 @@ const (
 	startedFile  = "started"
 	eventsFile   = "events.jsonl"
 	terminalFile = "terminal.json"
+	uploadsFile  = "uploads.jsonl"
 	inputsDir    = "artifacts"
 )
 
@@ -145,9 +137,7 @@ func (c *Config) fill() error {
 	if err := checkAgents(c.Agents); err != nil {
 		return fmt.Errorf("connector: %w", err)
 	}
-	if c.MaxConcurrentRuns <= 0 {
-		c.MaxConcurrentRuns = defaultRuns
-	}
+	bridge.Fill(&c.MaxConcurrentRuns, defaultRuns)
 	switch {
 	case c.MaxQueue == 0:
 		c.MaxQueue = defaultQueue

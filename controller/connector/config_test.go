@@ -59,6 +59,7 @@ func TestFileSchema(t *testing.T) {
 		with(agent + `,"max_turns":-1`):            false,
 		with(agent + `,"goal_to":"argv"`):          false,
 		with(agent + `,"command":"x"`):             false,
+		with(agent + `,"Cwd":"x"`):                 false,
 		`{"url":"wss://x/y","agents":[]}`:          false,
 		`{"agents":[{` + agent + `}]}`:             false,
 		`[]`:                                       false,

@@ -31,8 +31,10 @@ type Connector struct {
 	frames chan inbound  // from the session
 	calls  chan func()   // for the loop
 	wake   chan struct{} // of size one: the session's writer has something to do
-	over   chan struct{} // closed when the loop has ended
-	jobs   sync.WaitGroup
+	// beatSoon, of size one, asks for a heartbeat: its answer tells what was read.
+	beatSoon chan struct{}
+	over     chan struct{} // closed when the loop has ended
+	jobs     sync.WaitGroup
 
 	// mu guards what the session reads.
 	mu      sync.Mutex
@@ -88,6 +90,8 @@ type answer struct {
 	// events either: it is sent again on the next connection where this one is
 	// lost before it was read (rows 11 and 14).
 	told bool
+	// holds is the run whose folder stays until it was read; nil is none.
+	holds *spool
 	// session is where it was written last, and place its place among those that
 	// were; see confirm.
 	session, place int64
@@ -102,7 +106,7 @@ func New(cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, instance: newID(), mask: bridge.NewMasker(cfg.Secrets),
-		frames: make(chan inbound), calls: make(chan func()), wake: make(chan struct{}, 1), over: make(chan struct{}),
+		frames: make(chan inbound), calls: make(chan func()), wake: make(chan struct{}, 1), beatSoon: make(chan struct{}, 1), over: make(chan struct{}),
 		batch: maxFrame, frame: maxFrame, beat: cfg.Times.Heartbeat,
 		mode: ModeServing, room: cfg.MaxConcurrentRuns, runs: map[string]*run{},
 		state: State{ConnectorID: cfg.ID, Mode: ModeServing, Since: time.Now()},
@@ -230,7 +234,15 @@ func (c *Connector) done() (bool, error) {
 	case !c.draining:
 		return false, nil
 	}
-	return c.undelivered() == 0 || time.Since(c.ended) >= c.cfg.Times.Deliver, nil
+	n, unread := c.undelivered()
+	switch {
+	case n+unread == 0:
+		c.dropSpools()
+		return true, nil
+	case n == 0:
+		signal(c.beatSoon)
+	}
+	return time.Since(c.ended) >= c.cfg.Times.Deliver, nil
 }
 
 // leave ends every run and waits for all that was started.

@@ -111,7 +111,7 @@ func (in *inbound) untyped(m members, frame []byte) {
 }
 
 func (in *inbound) into(frame []byte, v any) {
-	err := json.Unmarshal(frame, v)
+	err := bridge.Decode(frame, v)
 	if err == nil {
 		return
 	}
@@ -174,7 +174,7 @@ func (c *createRun) decodeContext() *Error {
 	var bundle struct {
 		Artifacts []string `json:"artifacts"`
 	}
-	if c.Context[0] != '{' || json.Unmarshal(c.Context, &bundle) != nil {
+	if c.Context[0] != '{' || bridge.Decode(c.Context, &bundle) != nil {
 		return badField("context_bundle", "expected an object with artifacts as a list of strings")
 	}
 	const maxArtifacts = 100 // each is a request of its own
@@ -186,7 +186,7 @@ func (c *createRun) decodeContext() *Error {
 }
 
 func (c *createRun) decodeConstraints(raw json.RawMessage) *Error {
-	if raw[0] != '{' || json.Unmarshal(raw, &c.Constraints) != nil {
+	if raw[0] != '{' || bridge.Decode(raw, &c.Constraints) != nil {
 		return badField("constraints", "expected an object with max_tokens, timeout_seconds and tools")
 	}
 	k := &c.Constraints

@@ -45,6 +45,8 @@ func (r *run) follow() {
 	}
 	terminal, err := r.readTerminal()
 	end := r.ending(func(t *translation) event {
+		r.source = r.told()
+		r.retellUploads()
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return t.lost(stamp(), "the connector died, and the runner has told no end of the run")
@@ -58,13 +60,30 @@ func (r *run) follow() {
 	r.c.call(func() { r.c.finished(r, end) })
 }
 
-// tellLost tells which events the connector before has not told; the lock is held.
-func (r *run) tellLost() {
+// told is the last event of the runner that the connector before has told.
+func (r *run) told() int64 {
 	told, err := strconv.ParseInt(r.spool.out.LastKey(), 10, 64)
 	if err != nil {
-		told = 0 // nothing was told
+		return 0 // nothing was told
 	}
-	last := r.terminal.SourceSeq - 1
+	return told
+}
+
+// retellUploads tells what became of the artifacts that the connector before has
+// begun to send; the lock is held.
+func (r *run) retellUploads() {
+	err := r.c.retell(r.spool, func(name string) {
+		r.put(warning(stamp(), codeNotUploaded, r.c.mask.String(fmt.Sprintf(
+			"the connector died while the artifact %q was on its way; whether the store has it is not known", name)), members{"name": quoted(name)}))
+	})
+	if err != nil {
+		go r.c.call(func() { r.c.fail(err) })
+	}
+}
+
+// tellLost tells which events the connector before has not told; the lock is held.
+func (r *run) tellLost() {
+	told, last := r.source, r.terminal.SourceSeq-1
 	r.source = last // told once, also where this connector dies here
 	r.warned = true // whether there was a usage is not known
 	if told >= last {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	ossignal "os/signal"
 	"path/filepath"
 	"slices"
@@ -29,26 +28,14 @@ import (
 	"prp/controller/devserver"
 	"prp/controller/identity"
 	"prp/controller/identity/identitytest"
+	"prp/controller/programstest"
 )
 
 // hang is far longer than anything here takes, also on a loaded machine.
 const hang = 60 * time.Second
 
-// built is the folder of programs, where a test has needed them.
-var built string
-
-// programs builds the runner and the harness once for all tests.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	dir, err = os.MkdirTemp("", "connector-test-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
-	build.Dir = "../.."
-	build.Stderr = os.Stderr
-	return dir, build.Run()
-})
+// programs are the runner and the harness.
+var programs = programstest.Of("prp-runner", "prp-harness")
 
 // role makes the test binary a connector: its configuration as JSON.
 const role = "PRP_TEST_CONNECTOR"
@@ -59,11 +46,7 @@ func TestMain(m *testing.M) {
 		os.Exit(connectorMain(raw))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	code := m.Run()
-	if built != "" {
-		os.RemoveAll(built)
-	}
-	os.Exit(code)
+	os.Exit(programs.Main(m))
 }
 
 // place is all that a connector needs to know, also in a process of its own.
@@ -163,10 +146,7 @@ func settle(t testing.TB, cfg devserver.ConnectorConfig) *world {
 // settleFor is settle for a test that may take so long.
 func settleFor(t testing.TB, cfg devserver.ConnectorConfig, limit time.Duration) *world {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := programs.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, kit: identitytest.New(t)}
@@ -206,6 +186,7 @@ func settleFor(t testing.TB, cfg devserver.ConnectorConfig, limit time.Duration)
 	}
 	w.place.Cert, w.place.Key = w.kit.Client("client")
 	w.agent("happy", "happy-path")
+	var err error
 	if w.cfg, err = w.place.config(); err != nil {
 		t.Fatal(err)
 	}

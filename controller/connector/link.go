@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"prp/controller/bridge"
 )
 
 // pipe is a transport: frames in order, each way.
@@ -283,8 +281,15 @@ func (s *session) beat(ctx context.Context) error {
 		s.c.mu.Lock()
 		every := s.c.beat
 		s.c.mu.Unlock()
-		if err := bridge.Pause(ctx, every); err != nil {
-			return err
+		due := time.NewTimer(every)
+		select {
+		case <-due.C:
+		case <-s.c.beatSoon:
+		case <-ctx.Done():
+		}
+		due.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		mode, m := s.c.metrics()
 		select {

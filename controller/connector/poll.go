@@ -164,7 +164,7 @@ func (p *poller) once(ctx context.Context, cursor int64) (downward, error) {
 	var d downward
 	raw, err := p.do(ctx, http.MethodGet, p.c.cfg.PollURL+"?"+query.Encode(), nil)
 	if err == nil {
-		err = json.Unmarshal(raw, &d)
+		err = bridge.Decode(raw, &d)
 	}
 	return d, err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -52,8 +53,14 @@ type run struct {
 	warned   bool
 	turnOver chan struct{} // closed when the turn has ended
 	ended    bool          // it has
+	todo     []func()      // for the loop
 	uploads  sync.WaitGroup
 	sent     map[string]bool // artifacts that were looked at
+	many     bool            // there are more, which was told
+	uploaded bool            // no more are taken
+	// transfers is what becomes of them; nil before the first one.
+	transfers *bridge.Store
+	moving    chan struct{} // has one for each that is on its way
 }
 
 // Causes of the end of a run's context.
@@ -67,7 +74,7 @@ var (
 func (c *Connector) newRun(req *createRun, agent *Agent, s *spool) *run {
 	r := &run{
 		c: c, req: req, agent: agent, spool: s, status: StatusQueued, dir: s.dir,
-		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{},
+		tr: newTranslation(c.mask), turnOver: make(chan struct{}), sent: map[string]bool{}, moving: make(chan struct{}, uploadsAtOnce),
 	}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	r.moves, r.stopMoves = context.WithCancelCause(r.ctx)
@@ -238,7 +245,8 @@ func turnSize(req *createRun, agent *Agent) int {
 	if agent.GoalTo != "" {
 		n *= 2
 	}
-	for _, part := range []any{req.Context, req.Handoff, req.Constraints} {
+	// The artifacts are named once more, with their paths.
+	for _, part := range []any{req.Context, req.Handoff, req.Constraints, req.Artifacts} {
 		n += len(marshal(part))
 	}
 	return n + turnFrame + len(req.Artifacts)*turnArtifact
@@ -268,10 +276,14 @@ func (r *run) take(e *protocol.Event) bool {
 		r.terminal = &last
 		return true
 	}
-	r.source = e.SourceSeq
-	for _, ev := range r.tr.apply(e) {
+	events := r.tr.apply(e)
+	r.uploadAll(e) // before the event, so that it is never told without them
+	last := len(events) - 1
+	for _, ev := range events[:last] {
 		r.put(ev)
 	}
+	r.source = e.SourceSeq // not before its own is there: see tellLost
+	r.put(events[last])
 	r.react(e)
 	return false
 }
@@ -311,24 +323,17 @@ const (
 // react does what an event asks for, in the background; the lock is held.
 func (r *run) react(e *protocol.Event) {
 	payload := slices.Clone(e.Payload) // it is valid during the call
-	later := func(f func()) { go r.c.call(f) }
 	switch e.EventType {
 	case protocol.EventRequestCreated:
-		later(func() { r.c.asked(r, payload) })
+		r.later(func() { r.c.asked(r, payload) })
 	case protocol.EventRequestResolved, protocol.EventRequestExpired, protocol.EventRequestCancelled:
-		later(func() { r.c.settled(r, payload) })
+		r.later(func() { r.c.settled(r, payload) })
 	case eventHandoff:
-		later(func() { r.c.handoff(r, payload) })
-	case eventArtifact:
-		r.upload(payload)
-	case protocol.EventResultProposed:
-		for _, a := range r.tr.artifacts {
-			r.upload(a)
-		}
+		r.later(func() { r.c.handoff(r, payload) })
 	case protocol.EventUsageReported:
 		most := r.req.Constraints.MaxTokens
 		if n := r.tr.tokens; most > 0 && n > most {
-			later(func() {
+			r.later(func() {
 				r.c.end(r, &cause{
 					status: StatusFailed, code: CodeQuota, reason: reasonTokens,
 					message: "the run has used " + strconv.FormatInt(n, 10) + " tokens of at most " + strconv.FormatInt(most, 10),
@@ -340,6 +345,24 @@ func (r *run) react(e *protocol.Event) {
 		r.ended = true
 		close(r.turnOver)
 	}
+}
+
+// later has the loop do f, after all that it was to do for the run before; the
+// lock is held. It does not wait.
+func (r *run) later(f func()) {
+	r.todo = append(r.todo, f)
+	if len(r.todo) > 1 {
+		return // it is done with the first one
+	}
+	go r.c.call(func() {
+		r.mu.Lock()
+		todo := r.todo
+		r.todo = nil
+		r.mu.Unlock()
+		for _, f := range todo {
+			f()
+		}
+	})
 }
 
 // payloadOf opens the payload of an event.

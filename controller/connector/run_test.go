@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/controller/devserver"
+	"prp/protocol"
 )
 
 // result is the step of a script that reports work as done.
@@ -130,6 +132,7 @@ func TestRefusals(t *testing.T) {
 		{"form", create("form", `"agent_id":7`), 4001},
 		// Both together fit into a frame, and not into a command.
 		{"size", create("size", `"agent_id":"waits","context_bundle":{"objective":"`+strings.Repeat("<", 100_000)+`"},"handoff":{"bundle":"`+strings.Repeat(">", 100_000)+`"}`), 4001},
+		{"names", create("names", `"agent_id":"waits","context_bundle":{"artifacts":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("a", 5200)+`",`, 100), ",")+`]}`), 4001},
 		{"type", `{"type":"restart","id":"type"}`, 4002},
 		{"run", `{"type":"cancel_run","id":"run","run_id":"nothing"}`, 4004},
 	} {
@@ -337,5 +340,62 @@ func TestAgentsApart(t *testing.T) {
 	}
 	if got := w.got("run_accepted", queued); got["status"] != "queued" {
 		t.Errorf("the second run is %v", got)
+	}
+}
+
+// TestLater: what the events of a run ask for is done in their order: a question
+// that was withdrawn is not asked after that.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	c := &Connector{calls: make(chan func()), over: make(chan struct{})}
+	r := &run{c: c}
+	var done []int
+	const all = 1000
+	go func() {
+		defer close(c.over)
+		for len(done) < all {
+			(<-c.calls)()
+		}
+	}()
+	for i := range all {
+		r.mu.Lock()
+		r.later(func() { done = append(done, i) })
+		r.mu.Unlock()
+	}
+	select {
+	case <-c.over:
+	case <-time.After(hang):
+		t.Fatal("not all is done")
+	}
+	if !slices.IsSorted(done) {
+		t.Errorf("it was done in another order: %v", done)
+	}
+}
+
+// TestTold: an event of the runner counts as told when its own run_event is on
+// disk, and not by what is told before that: else it would be lost without a word
+// where the connector is killed in between (remote.md rule 4).
+func TestTold(t *testing.T) {
+	t.Parallel()
+	c := filled(t, 1, 0)
+	r := c.newRun(&createRun{RunID: "run_0", AgentID: "a"}, &c.cfg.Agents[0], c.spools[0])
+	defer r.stop(nil)
+	r.tr = newTranslation(bridge.NewMasker([]string{"sesame-open"}))
+	const all = maxItems + 1 // the last one makes the first one be told as well
+	for n := range all {
+		r.take(said(int64(n+1), protocol.EventItemDelta, fmt.Sprint("item_", n), `{"kind":"assistant_message","delta":"a ses"}`))
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != all+1 || !strings.Contains(lines[all-1], `"text_rest"`) {
+		t.Fatalf("there are %d events, want %d", len(lines), all+1)
+	}
+	for i, want := range map[int]int{all - 2: all - 1, all - 1: all - 1, all: all} {
+		if key := fmt.Sprintf(`"key":"%d"`, want); !strings.Contains(lines[i], key) {
+			t.Errorf("event %d is %s, want %s", i+1, lines[i], key)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func (c *Connector) dropSpools() {
 	c.mu.Lock()
 	var gone []*spool
 	c.spools = slices.DeleteFunc(c.spools, func(s *spool) bool {
-		if !s.finished() || slices.ContainsFunc(c.answers, func(a *answer) bool { return a.run == s }) {
+		if !s.finished() || slices.ContainsFunc(c.answers, func(a *answer) bool { return a.run == s || a.holds == s }) {
 			return false
 		}
 		gone = append(gone, s)
@@ -84,14 +84,18 @@ func (c *Connector) dropSpools() {
 	}
 }
 
-// undelivered counts what a drain waits for.
-func (c *Connector) undelivered() int {
+// undelivered counts what a drain waits for. Unread are answers that were written;
+// of those that the next start would tell once more it has to be known that they
+// were read.
+func (c *Connector) undelivered() (n, unread int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
 	for _, a := range c.answers {
-		if a.session == 0 || a.session != c.session { // else it was written
+		switch {
+		case a.session == 0 || a.session != c.session:
 			n++
+		case a.holds != nil:
+			unread++
 		}
 	}
 	for _, s := range c.spools {
@@ -100,7 +104,7 @@ func (c *Connector) undelivered() int {
 			n++
 		}
 	}
-	return n
+	return n, unread
 }
 
 // runDir is the folder of a run. An id of a server is no file name.

@@ -336,7 +336,7 @@ func (t *translation) proposed(p members) {
 		Summary   string            `json:"summary"`
 		Artifacts []json.RawMessage `json:"artifacts"`
 	}
-	if json.Unmarshal(raw, &r) == nil {
+	if bridge.Decode(raw, &r) == nil {
 		t.summary, t.artifacts = r.Summary, r.Artifacts
 	}
 }

@@ -105,3 +105,37 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestNames: a member in other letters is not the one that is meant, in a frame of
+// a server as in a payload of a harness (prp.md section 1).
+func TestNames(t *testing.T) {
+	frame := func(text string) inbound {
+		t.Helper()
+		in := decodeFrame([]byte(text))
+		if in.bad != nil {
+			t.Errorf("%s: %v", text, in.bad)
+		}
+		return in
+	}
+	if in := frame(`{"type":"event_ack","run_id":"r","Seq":3}`); in.seq != 0 {
+		t.Errorf("Seq is %d", in.seq)
+	}
+	if in := frame(`{"type":"approval_granted","approval_id":"a","Approval_ID":"b","request_id":"q","REQUEST_ID":"x"}`); in.answer.ApprovalID != "a" || in.answer.RequestID != "q" {
+		t.Errorf("the answer is %+v", in.answer)
+	}
+	if in := frame(`{"type":"error","code":4005,"Code":4006,"message":"m"}`); in.err.Code != CodeBusy {
+		t.Errorf("the error is %v", in.err)
+	}
+	if in := frame(`{"type":"register_ack","Config":{"max_frame_bytes":1},"config":{"Max_Concurrent_Runs":1}}`); in.ack.Config != (serverConfig{}) {
+		t.Errorf("the configuration is %+v", in.ack.Config)
+	}
+	in := frame(`{"type":"create_run","run_id":"r","agent_id":"a","goal":"g","context_bundle":{"Artifacts":["x"]},"constraints":{"Timeout_Seconds":1,"tools":["a"],"TOOLS":[]}}`)
+	if c := in.create; c == nil || c.Artifacts != nil || c.Constraints.TimeoutSeconds != 0 || len(c.Constraints.Tools) != 1 {
+		t.Errorf("the run is %+v", c)
+	}
+	tr := newTranslation(nil)
+	tr.proposed(members{"result": []byte(`{"summary":"s","Summary":"x","artifacts":[{}],"ARTIFACTS":[]}`)})
+	if tr.summary != "s" || len(tr.artifacts) != 1 {
+		t.Errorf("the summary is %q, with %d artifacts", tr.summary, len(tr.artifacts))
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,40 +17,25 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/programstest"
 )
 
 // hang bounds every wait of a test: far above what anything takes, also on a
 // loaded machine.
 const hang = 60 * time.Second
 
-// programs builds the runner and the fake harness once for all tests.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	dir, err = os.MkdirTemp("", "console-test-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
-	build.Dir = "../.."
-	build.Stderr = os.Stderr
-	return dir, build.Run()
-})
+// programs are the runner and the fake harness.
+var programs = programstest.Of("prp-runner", "prp-harness")
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := programs(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(programs.Main(m))
 }
 
 // withScripts is a configuration that offers these scripts: built-in ones, or
 // files where the name has a slash.
 func withScripts(t testing.TB, names ...string) Config {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := programs.Dir(t)
 	cfg := Config{Text: "Do it."}
 	for _, name := range names {
 		cfg.Choices = append(cfg.Choices, Choice{Kind: KindScript, Name: name, Description: "a script"})

@@ -1,12 +1,9 @@
 package s3_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -14,21 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"prp/controller"
 	"prp/controller/artifact"
 	"prp/controller/bridge"
 	"prp/controller/connector"
+	"prp/controller/connector/connectortest"
 	"prp/controller/devserver"
+	"prp/controller/programstest"
 	"prp/controller/s3"
 )
 
 // door is a connector at a server whose artifacts are in the real store.
 type door struct {
-	t      *testing.T
-	ctx    context.Context
-	server *devserver.Connector
-	cwd    string
-	runs   int
+	*connectortest.Door
+	t    *testing.T
+	cwd  string
+	runs int
 
 	mu sync.Mutex
 	// spoil are what the next URLs are made with; after them all are good.
@@ -40,9 +37,8 @@ type door struct {
 // its result, "takes" copies its first input to the file "copy".
 func openDoor(t *testing.T, programs string, store *s3.Store) *door {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	d := &door{t: t, ctx: ctx, cwd: t.TempDir()}
-	d.server = devserver.NewConnector(devserver.ConnectorConfig{Presign: func(method, key string) (string, error) {
+	d := &door{t: t, cwd: t.TempDir()}
+	server := devserver.NewConnector(devserver.ConnectorConfig{Presign: func(method, key string) (string, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.urls++
@@ -53,24 +49,8 @@ func openDoor(t *testing.T, programs string, store *s3.Store) *door {
 		}
 		return store.Presign(method, key, artifact.DefaultLife)
 	}})
-	listener := httptest.NewServer(d.server)
-	c, err := connector.New(d.config(programs, "ws"+strings.TrimPrefix(listener.URL, "http")+devserver.ConnectorPath))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.Run(ctx) // it ends with the context
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-		d.server.Close()
-		listener.CloseClientConnections()
-		listener.Close()
-	})
-	d.until("a connector", d.server.Registered)
+	const hang = 2 * time.Minute // far longer than all of it takes
+	d.Door = connectortest.Open(t, hang, server, d.config(programs))
 	return d
 }
 
@@ -80,16 +60,12 @@ func programs(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("an agent is a shell script")
 	}
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
+	p := programstest.Of("prp-runner", "prp-harness")
+	t.Cleanup(p.Remove)
+	return p.Dir(t)
 }
 
-func (d *door) config(programs, address string) connector.Config {
+func (d *door) config(programs string) connector.Config {
 	d.t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(programs, name)
@@ -113,19 +89,11 @@ while read -r line; do case "$line" in *turn.start*)
 		d.t.Fatal(err)
 	}
 	return connector.Config{
-		ID: "connector", Version: "0.1.0", Host: "TEST-1", Dir: d.t.TempDir(), Artifacts: moves,
-		Runner: []string{filepath.Join(programs, "prp-runner")}, Env: controller.SmallEnv(), Link: bridge.LinkConfig{URL: address},
+		Artifacts: moves, Runner: []string{filepath.Join(programs, "prp-runner")},
 		Agents: []connector.Agent{
 			{AgentID: "makes", Runtime: "fake", Cwd: d.cwd, Harness: filepath.Join(programs, "prp-harness") + " fake --delay-ms 0 --script " + makes},
 			{AgentID: "takes", Runtime: "sh", Cwd: d.cwd, Harness: takes},
 		},
-	}
-}
-
-func (d *door) until(what string, ok func() bool) {
-	d.t.Helper()
-	if err := d.server.Await(d.ctx, ok); err != nil {
-		d.t.Fatalf("waited in vain for %s: %v", what, err)
 	}
 }
 
@@ -136,18 +104,15 @@ func (d *door) play(agent string, artifacts ...string) (status, said string) {
 	d.runs++
 	run := fmt.Sprintf("run_%d", d.runs)
 	list, _ := json.Marshal(append([]string{}, artifacts...)) // only texts
-	frame := fmt.Appendf(nil, `{"type":"create_run","id":"c_%s","run_id":%q,"agent_id":%q,"goal":"g","context_bundle":{"artifacts":%s}}`, run, run, agent, list)
-	if err := d.server.Send(frame); err != nil {
-		d.t.Fatal(err)
-	}
-	d.until("the completion of "+run, func() bool { return d.server.Over(run) })
+	d.Send(`{"type":"create_run","id":"c_%s","run_id":%q,"agent_id":%q,"goal":"g","context_bundle":{"artifacts":%s}}`, run, run, agent, list)
+	d.Until("the completion of "+run, func() bool { return d.Server.Over(run) })
 	var b strings.Builder
-	for _, f := range d.server.Frames() {
+	for _, f := range d.Server.Frames() {
 		if f.RunID == run {
 			fmt.Fprintf(&b, "%s\n", f.Raw)
 		}
 	}
-	events, _, _ := d.server.Delivered(run)
+	events, _, _ := d.Server.Delivered(run)
 	var end struct{ Payload struct{ Status string } }
 	if err := json.Unmarshal(events[len(events)-1].Raw, &end); err != nil {
 		d.t.Fatal(err)
@@ -158,7 +123,7 @@ func (d *door) play(agent string, artifacts ...string) (status, said string) {
 // uploaded is the last artifact that was told; empty where there is none.
 func (d *door) uploaded() (id string, sum artifact.Sum) {
 	d.t.Helper()
-	for _, f := range d.server.Frames() {
+	for _, f := range d.Server.Frames() {
 		if f.Type != "artifact_uploaded" {
 			continue
 		}

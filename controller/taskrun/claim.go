@@ -35,7 +35,9 @@ func (w *worker) claim(ctx context.Context) (*workerclient.WorkerTaskRun, decisi
 		if err == nil || !workerclient.Temporary(err) && !errors.Is(err, errUnclear) {
 			return b, what, err
 		}
-		if workerclient.Untrusted(err) {
+		// A run that may be ours is not left as running for a certificate that is
+		// being renewed.
+		if !sent && workerclient.Untrusted(err) {
 			return nil, notOurs, fmt.Errorf("expected a server with a certificate that is trusted here, and that takes ours: %w", err)
 		}
 		if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/checkpoint"
 	"prp/controller/workerclient"
 )
@@ -82,26 +83,17 @@ var defaultTimes = Times{
 }
 
 func (t *Times) fill() {
-	for _, f := range []struct {
-		at    *time.Duration
-		value time.Duration
-	}{
-		{&t.FetchFirst, defaultTimes.FetchFirst},
-		{&t.FetchMost, defaultTimes.FetchMost},
-		{&t.FetchAll, defaultTimes.FetchAll},
-		{&t.Poll, defaultTimes.Poll},
-		{&t.SlowPoll, defaultTimes.SlowPoll},
-		{&t.LastPoll, defaultTimes.LastPoll},
-		{&t.Report, defaultTimes.Report},
-		{&t.ReportSignalled, defaultTimes.ReportSignalled},
-		{&t.Flush, defaultTimes.Flush},
-		{&t.FlushSignalled, defaultTimes.FlushSignalled},
-		{&t.Resend, defaultTimes.Resend},
-	} {
-		if *f.at <= 0 {
-			*f.at = f.value
-		}
-	}
+	bridge.Fill(&t.FetchFirst, defaultTimes.FetchFirst)
+	bridge.Fill(&t.FetchMost, defaultTimes.FetchMost)
+	bridge.Fill(&t.FetchAll, defaultTimes.FetchAll)
+	bridge.Fill(&t.Poll, defaultTimes.Poll)
+	bridge.Fill(&t.SlowPoll, defaultTimes.SlowPoll)
+	bridge.Fill(&t.LastPoll, defaultTimes.LastPoll)
+	bridge.Fill(&t.Report, defaultTimes.Report)
+	bridge.Fill(&t.ReportSignalled, defaultTimes.ReportSignalled)
+	bridge.Fill(&t.Flush, defaultTimes.Flush)
+	bridge.Fill(&t.FlushSignalled, defaultTimes.FlushSignalled)
+	bridge.Fill(&t.Resend, defaultTimes.Resend)
 	if t.Retry == nil {
 		t.Retry = defaultTimes.Retry
 	}
@@ -113,6 +105,8 @@ const (
 	reportsDir    = "reports"
 	runsDir       = "runs"
 	workspacesDir = "workspaces"
+	// asideDir has workspaces while they are replaced.
+	asideDir = "aside"
 )
 
 func (c *Config) fill() error {

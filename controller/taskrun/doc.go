@@ -5,11 +5,12 @@
 // # Parts
 //
 // claim.go fetches and claims, work.go is the loop that owns what is known of a
-// run, poll.go watches for a cancel, steps.go makes the run ready, run.go starts
-// the runner, report.go delivers the report, orphan.go removes the private folder
-// of a worker that was killed (where /proc tells that it was). Pure are veil.go,
-// which masks the lines of a run, watched.go, which reads them, and translate.go,
-// which makes the report out of [facts].
+// run, poll.go watches for a cancel, steps.go makes the run ready, swap.go puts a
+// restored workspace in its place, run.go starts the runner, report.go delivers
+// the report, orphan.go removes the private folder of a worker that was killed
+// (where /proc tells that it was). Pure are veil.go, which masks the lines of a
+// run, watched.go, which reads them, and translate.go, which makes the report out
+// of [facts].
 //
 // # Duties of the caller
 //

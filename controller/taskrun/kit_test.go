@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,31 +17,18 @@ import (
 
 	"prp/controller"
 	"prp/controller/devserver"
+	"prp/controller/programstest"
 	"prp/controller/workerclient"
 )
 
 // hang is far longer than anything here takes, also on a loaded machine.
 const hang = 90 * time.Second
 
-// programs builds prp and the runner once for all tests.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	dir, err = os.MkdirTemp("", "taskrun-test-")
-	if err != nil {
-		return "", err
-	}
-	// Without what a debugger reads the link takes half of the time.
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./cmd/prp", "./cmd/prp-runner")
-	build.Dir = "../.."
-	build.Stderr = os.Stderr
-	return dir, build.Run()
-})
+// programs are prp and the runner.
+var programs = programstest.Of("prp", "prp-runner")
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := programs(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(programs.Main(m))
 }
 
 // bench is a server, and the worker of one of its runs.
@@ -72,10 +58,7 @@ func newBench(t testing.TB, rules ...devserver.Rule) *bench {
 // newBenchOver is newBench with a server that is reached by a link.
 func newBenchOver(t testing.TB, l link, rules ...devserver.Rule) *bench {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := programs.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, server: devserver.NewTaskRuns(devserver.TaskRunsConfig{Rules: rules})}
@@ -151,7 +134,7 @@ func (b *bench) script(steps ...string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	dir, _ := programs()
+	dir := programs.Dir(b.t)
 	b.cfg.Harness = []string{filepath.Join(dir, "prp"), "harness", "fake", "--script", path}
 }
 

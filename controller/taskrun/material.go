@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -119,24 +118,21 @@ func (w *worker) seed(ctx context.Context, r *prepared) error {
 	})
 }
 
-// restore puts a checkpoint in the place of the workspace. One of our own may
-// be replaced; what a person has named has to be empty.
+// restore puts a checkpoint in the place of the workspace. One of our own is
+// replaced when all of the checkpoint is there; what a person has named has to be
+// empty.
 func (w *worker) restore(ctx context.Context, r *prepared, base workerclient.WorkspaceBaseResponse) error {
 	want := checkpoint.Payload{
 		Format: base.PayloadFormat, SHA256: base.PayloadSHA256, SizeBytes: base.SizeBytes,
 		UncompressedBytes: base.UncompressedBytes, EntryCount: base.EntryCount,
 	}
-	old := ""
+	to := r.space
 	if w.cfg.Workspace == "" {
-		old = filepath.Join(r.dir, "replaced")
-		if err := os.Rename(r.space, old); err != nil {
-			return err
-		}
+		to = filepath.Join(r.dir, freshDir)
 	}
-	err := checkpoint.Load(ctx, w.cfg.Store, want, r.space)
-	if err != nil && old != "" {
-		os.RemoveAll(r.space)
-		err = errors.Join(err, os.Rename(old, r.space))
+	err := checkpoint.Load(ctx, w.cfg.Store, want, to)
+	if err == nil && to != r.space {
+		err = w.replace(r)
 	}
 	if err != nil {
 		return fmt.Errorf("restore the workspace: %w", err)

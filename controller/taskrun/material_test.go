@@ -17,7 +17,7 @@ import (
 
 // sh makes the harness a shell that runs a script with the text as its stdin.
 func (b *bench) sh(script string) {
-	dir, _ := programs()
+	dir := programs.Dir(b.t)
 	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", script}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestOrphans: the folder of a worker that was killed is removed at the next
@@ -28,7 +29,13 @@ func TestOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer zombie.Wait()
-	for now, ok := ownerNow(zombie.Process.Pid); !ok || now.start != 0; now, ok = ownerNow(zombie.Process.Pid) {
+	for until := time.Now().Add(hang); ; time.Sleep(time.Millisecond) {
+		if now, ok := ownerNow(zombie.Process.Pid); ok && now.start == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the process does not end")
+		}
 	}
 	name := func(pid int, start uint64, place string) string {
 		return fmt.Sprintf("run-%d-%d-%s-1", pid, start, place)

@@ -23,10 +23,7 @@ import (
 // process is prp taskrun as a process of its own, which works on the run.
 func (b *bench) process() (*exec.Cmd, *bytes.Buffer) {
 	b.t.Helper()
-	dir, err := programs()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	dir := programs.Dir(b.t)
 	b.offered()
 	cmd := exec.CommandContext(b.ctx, filepath.Join(dir, "prp"), "taskrun", "--task-run-id", b.id, "--url", b.http.URL,
 		"--dir", b.cfg.Dir, "--workspace", b.cfg.Workspace, "--allow-unsandboxed", "--env-allow", "PRP_RUN_TOKEN", "--harness", quote(b.cfg.Harness))

@@ -145,10 +145,7 @@ func (b *bench) everything(st devserver.TaskRunState, more ...leak) []leak {
 // output, journal, call, argument or file, in none of their spellings.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := programs.Dir(t)
 	seeds := 4
 	if testing.Short() {
 		seeds = 2

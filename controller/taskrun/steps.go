@@ -124,6 +124,9 @@ func (w *worker) folders(_ context.Context, r *prepared) (err error) {
 	r.space = w.cfg.Workspace
 	if r.space == "" {
 		r.space = filepath.Join(w.cfg.Dir, workspacesDir, fileName(r.b.Task.ID))
+		if err := w.takeUp(r); err != nil {
+			return err
+		}
 	}
 	for _, dir := range []string{r.home, r.temp, r.pluginsDir, r.space} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

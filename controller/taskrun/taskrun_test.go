@@ -77,7 +77,7 @@ func TestOutput(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	dir, _ := programs()
+	dir := programs.Dir(t)
 	b.offer.Secrets = map[string]string{"HOME": "/no/such/home", "TMPDIR": "/no/such/folder"}
 	b.cfg.Harness = []string{dir + "/prp", "harness", "command", "--from-turn", "text", "--", "sh", "-c", "echo err >&2; tr a-z A-Z; echo $HOME $TMPDIR"}
 	st := b.must()

@@ -3,6 +3,7 @@ package taskrun
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type answers struct {
 	began time.Time
 	calls []time.Duration
 	give  func(n int) (status int, header http.Header, body string)
+	// refuse says why there is no answer; nil is for no reason.
+	refuse func(n int) error
 }
 
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,6 +31,9 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	a.calls = append(a.calls, time.Since(a.began))
 	status, header, body := a.give(len(a.calls))
+	if status == 0 && a.refuse != nil {
+		return nil, a.refuse(len(a.calls))
+	}
 	if status == 0 {
 		return nil, errors.New("no answer")
 	}
@@ -207,6 +213,31 @@ func TestHurriedPoll(t *testing.T) {
 		close(signalled)
 		if first, second := <-p.seen, <-p.seen; first.hurried || first.cancelled || !second.hurried || !second.cancelled {
 			t.Errorf("the polls saw %+v and %+v", first, second)
+		}
+	})
+}
+
+// TestUntrustedClaim: row 6. A claim without an answer is looked up, also where the
+// server's certificate cannot be verified for a while.
+func TestUntrustedClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, a := timed(t, func(n int) (int, http.Header, string) {
+			switch n {
+			case 1:
+				return 200, nil, `{"run":{"status":"SCHEDULED"}}`
+			case 2, 3:
+				return 0, nil, ""
+			}
+			return 200, nil, `{"run":{"status":"RUNNING"},"task":{"session_id":"session"}}`
+		})
+		a.refuse = func(n int) error {
+			if n == 3 {
+				return &tls.CertificateVerificationError{Err: errors.New("it has expired")}
+			}
+			return errors.New("no answer")
+		}
+		if _, what, err := w.claim(t.Context()); what != ours || err != nil {
+			t.Errorf("the run is %d, %v after %v", what, err, a.calls)
 		}
 	})
 }

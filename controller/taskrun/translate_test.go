@@ -79,3 +79,22 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d items are followed", len(w.items))
 	}
 }
+
+// TestNames: a member in other letters is not the one that is meant (prp.md
+// section 1), and one of another type takes nothing else away.
+func TestNames(t *testing.T) {
+	w := newWatched()
+	for _, e := range []struct {
+		kind    protocol.EventType
+		payload string
+	}{
+		{protocol.EventHarnessDiag, `{"code":"c","message":"m","Message":"x"}`},
+		{protocol.EventResultProposed, `{"Result":{"summary":"x"},"text":7,"result":{"summary":"s","Summary":"x","StructuredOutput":1}}`},
+		{protocol.EventItemCompleted, `{"kind":"message","Kind":"command","text":"t","TEXT":"x","replay":false,"Replay":true}`},
+	} {
+		w.apply(&protocol.Event{EventType: e.kind, ItemID: "i", Payload: []byte(e.payload)})
+	}
+	if w.complaint != "c: m" || w.summary != "s" || w.structured != "" || w.output == nil || *w.output != "t" {
+		t.Errorf("the complaint is %q, the summary %q, structured %q, the output %v", w.complaint, w.summary, w.structured, w.output)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -75,7 +76,7 @@ type seen struct {
 func (w *watched) apply(e *protocol.Event) string {
 	var p seen
 	// A payload of another shape tells as much as was read of it.
-	_ = json.Unmarshal(e.Payload, &p)
+	_ = bridge.Decode(e.Payload, &p)
 	switch e.EventType {
 	case protocol.EventHarnessReady:
 		w.driver = p.DriverKind

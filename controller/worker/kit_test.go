@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,22 +20,14 @@ import (
 	"prp/controller"
 	"prp/controller/bridge"
 	"prp/controller/devserver"
+	"prp/controller/programstest"
 )
 
 // hang is far longer than anything here takes, also on a loaded machine.
 const hang = 90 * time.Second
 
-// programs builds the runner and the harness once for all tests.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	dir, err = os.MkdirTemp("", "worker-test-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/prp-runner", "./cmd/prp-harness")
-	build.Dir = "../.."
-	build.Stderr = os.Stderr
-	return dir, build.Run()
-})
+// programs are the runner and the harness.
+var programs = programstest.Of("prp-runner", "prp-harness")
 
 // role makes the test binary a worker: its configuration as JSON.
 const role = "PRP_TEST_WORKER"
@@ -50,11 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(keeperMain())
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	code := m.Run()
-	if dir, err := programs(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(programs.Main(m))
 }
 
 // keeperRole, as its one argument, makes the test binary a keeper.
@@ -121,10 +108,7 @@ type peer struct {
 // serve starts a server only.
 func serve(t testing.TB, cfg devserver.WorkerConfig) *peer {
 	t.Helper()
-	dir, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := programs.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	t.Cleanup(cancel)
 	cfg.Token = token

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 const (
@@ -151,7 +153,7 @@ func (e endpoint) do(ctx context.Context, c call, into any, wanted ...int) (int,
 	case len(body) > maxAnswer:
 		return 0, fmt.Errorf("%s: %w: expected an answer of at most %d bytes", c.operation, errRefused, maxAnswer)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := bridge.Decode(body, into); err != nil {
 		return 0, fmt.Errorf("%s: %w: expected an answer in JSON: %s", c.operation, errRefused, shapeOf(err))
 	}
 	return answer.StatusCode, nil

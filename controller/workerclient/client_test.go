@@ -439,3 +439,23 @@ func TestBundle(t *testing.T) {
 		}
 	}
 }
+
+// TestNames: a member of an answer in other letters is not the one that is meant.
+func TestNames(t *testing.T) {
+	body, status := `{"run":{"id":"r","status":"RUNNING","Status":"CANCELED","Cancel_Requested":true},"task":{},"Plugin_Error":"x"}`, 200
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(status)
+		_, _ = io.WriteString(rw, body)
+	}))
+	defer s.Close()
+	b, err := updater(s.URL, "token").GetTaskRun(t.Context(), "r")
+	if err != nil || b.Run.Status != "RUNNING" || b.CancelRequested || b.PluginError != "" {
+		t.Errorf("the run is %+v, %v", b, err)
+	}
+	body, status = `{"error":"e","Error":"x"}`, 404
+	_, err = updater(s.URL, "token").GetTaskRun(t.Context(), "r")
+	var e *workerclient.StatusError
+	if !errors.As(err, &e) || e.Message != "e" {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"prp/controller/bridge"
 )
 
 // maxErrorBody bounds what is read of the body of an error, in bytes
@@ -91,7 +93,7 @@ func newStatusError(operation string, r *http.Response) *StatusError {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 	}
-	if json.Unmarshal(body, &said) != nil {
+	if bridge.Decode(body, &said) != nil {
 		// A proxy in between answers with a page or a line.
 		if line := strings.TrimSpace(string(body)); strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") {
 			e.Message = line

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -163,14 +165,19 @@ func TestGuardianStopped(t *testing.T) {
 	}
 }
 
-// awaitGuardian waits until a guardian has begun its work.
+// awaitGuardian waits until a guardian has executed its program and has begun its
+// work.
 func awaitGuardian(t *testing.T, pid int) {
 	t.Helper()
 	p := openProc()
 	defer p.close()
-	for end := time.Now().Add(hang); p.comm(pid) != guardianName; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(time.Millisecond) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if bytes.HasPrefix(line, []byte(guardianName)) && p.comm(pid) == guardianName {
+			return
+		}
 		if time.Now().After(end) {
-			t.Fatalf("the guardian is called %q after %v", p.comm(pid), hang)
+			t.Fatalf("the guardian is called %q and %q after %v: %v", p.comm(pid), line, hang, err)
 		}
 	}
 }

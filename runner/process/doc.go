@@ -1,6 +1,6 @@
 // Package process starts one child, the harness, and ends it together with
 // everything that descends from it (spec section 6). It is the only package
-// with build tags beside runner/limits, and imports the standard library and
+// with build tags beside runner/early, and imports the standard library and
 // golang.org/x/sys.
 //
 // # Duties of the caller
@@ -37,26 +37,32 @@
 // The runner starts itself once more as the guardian, a process in a session of
 // its own that is the parent of the harness. It is a subreaper: whatever a
 // descendant does, once its parent has died it is the guardian's child. So "no
-// child is left" (ECHILD) is the exact end of a sweep. From its main on the
-// guardian is undumpable, and shrugs off the signals that a program can
-// withstand; before that it knows nothing that is secret. Besides /dev/null it has the control stream and the cgroup's two
-// descriptors, and when the stream ends it kills everything at once and exits.
-// So the runner may die at any moment: a harness without a watcher never exists,
-// because its parent is the watcher.
+// child is left" (ECHILD) is the exact end of a sweep. It is undumpable and shrugs
+// off the signals that a program can withstand. Besides /dev/null it has the
+// control stream and the cgroup's two descriptors, and when the stream ends it
+// kills everything at once and exits. So the runner may die at any moment: a
+// harness without a watcher never exists, because its parent is the watcher.
 //
 // The start is a fork within a fork, with raw system calls: the runner forks the
-// guardian, that forks the harness, which executes its program, and then executes
-// the runner's program itself. The harness does not wait for a second Go program
-// to be up, and has its parent all the same. Until then the children share the
-// runner's memory (CLONE_VM and CLONE_VFORK, as syscall.ForkExec does it; on
-// other processors than amd64 and arm64 they have a copy of it) and run only
-// what stands in fork_child_linux.go. What can go wrong in these milliseconds:
+// guardian, that forks the harness, which executes its program, and later executes
+// the runner's program itself. Until then the children share the runner's memory
+// (CLONE_VM and CLONE_VFORK, as syscall.ForkExec does it; on other processors than
+// amd64 and arm64 they have a copy of it) and run only what stands in
+// fork_child_linux.go.
 //
-//	the runner is killed              the guardian is on its way, and finds the
-//	                                  end of the control stream
+// The guardian puts its exec off for 100 ms (guardianPatience), so that it does not
+// compete with the start of the harness, and waits in poll(2) meanwhile: for the
+// runner, which wakes it by dying or by an order, and for the harness. A harness
+// that exits before and leaves nothing (the guardian's list of children says so)
+// needs no second Go program at all: the guardian goes, and the runner becomes the
+// parent of the dead harness and reaps it. What can go wrong before the exec:
+//
+//	the runner is killed              the guardian executes its program, and
+//	                                  finds the end of the control stream
 //	the guardian is killed            the runner takes over
 //	the guardian is stopped           the runner kills it, and takes over
 //	it cannot execute the program     it exits, and the runner takes over
+//	no pidfd, no close_range          it does not wait
 //
 // The runner is a subreaper as well. When the guardian dies, or is stopped, the
 // runner becomes the parent of all that it had, of the leader too, dead or
@@ -94,6 +100,13 @@
 //   - Both die: a harness of the same user can kill the guardian and then the
 //     runner. What it has left lives on. A user of its own for the harness, or
 //     a container, is the remedy.
+//   - Out of memory before the guardian has executed its program: the kernel
+//     then kills all that share the runner's memory, and what the harness has
+//     started lives on. So it is for 100 ms.
+//   - Between its exec and the first of its package initialisers, about a
+//     millisecond, a guardian is dumpable. A hostile harness of the same user that
+//     may trace processes (Yama's ptrace_scope 0) could take it over there and
+//     forge what it says. A user of its own for the harness is the remedy.
 //   - A process that somebody else starts for the harness (cron, a service
 //     manager, a container daemon, sshd) does not descend from it.
 //   - A set-user-ID program is no more ours to signal where we are not root: it
@@ -121,12 +134,10 @@
 //
 // # What the guardian costs
 //
-// go test -run '^$' -bench . ./runner/process prints it. 0.8 to 1.1 MiB of
-// private memory (Private_Clean and Private_Dirty of smaps_rollup), no wake-ups
-// while the harness runs but for dying children and, once a minute, Go's
-// runtime. Its start is one exec of a Go program whose pages are in memory. It
-// runs beside the harness's own, so that a harness waits for it only where one
-// processor has to do both.
+// go test -run '^$' -bench . ./runner/process prints it. Nothing but a blocked
+// thread for the first 100 ms. Then 0.8 to 1.1 MiB of private memory (Private_Clean
+// and Private_Dirty of smaps_rollup), no wake-ups while the harness runs but for
+// dying children and, once a minute, Go's runtime.
 //
 // # macOS
 //

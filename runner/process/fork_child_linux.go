@@ -15,6 +15,9 @@ import (
 // lastSignal is the highest number of a signal (signal(7)).
 const lastSignal = 64
 
+// atCWD is AT_FDCWD, which is negative.
+const atCWD = ^uintptr(-unix.AT_FDCWD - 1)
+
 // forkFailed is the status of a child that could not execute its program. Its
 // cause is in the outcome.
 const forkFailed = 253
@@ -61,6 +64,7 @@ func call(number, a1, a2, a3, a4 uintptr) uintptr {
 func guardianChild(p *forkPlan) {
 	call(unix.SYS_SETSID, 0, 0, 0, 0)
 	call(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0) // survives exec
+	call(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&p.name)), 0, 0)
 	o := p.outcome
 	var pid int
 	if p.intoLeaf {
@@ -75,11 +79,87 @@ func guardianChild(p *forkPlan) {
 	case o.harnessErr != 0:
 		call(unix.SYS_WAIT4, uintptr(pid), 0, unix.WALL, 0)
 	default:
+		call(unix.SYS_WRITE, uintptr(p.passed[0]), uintptr(unsafe.Pointer(&p.begun)), headerBytes, 0)
+		if letGo(p) && harnessEnds(p, uintptr(pid)) {
+			// It is this process's no more, but the runner's, which is the
+			// next subreaper.
+			o.left = 1
+			for {
+				call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0)
+			}
+		}
 		becomeGuardian(p)
 	}
 	for {
 		call(unix.SYS_EXIT_GROUP, forkFailed, 0, 0, 0)
 	}
+}
+
+// letGo closes all descriptors but those that stay open, as the exec does: a pipe
+// has ended only once nobody holds it. It fails on kernels before 5.9.
+//
+//go:nosplit
+//go:noinline
+//go:norace
+func letGo(p *forkPlan) bool {
+	for i := uintptr(0); i <= 2; i++ {
+		call(unix.SYS_DUP3, uintptr(p.null), i, 0, 0)
+	}
+	for _, r := range p.closed {
+		if call(unix.SYS_CLOSE_RANGE, r.first, r.last, 0, 0) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// harnessEnds waits until the harness has exited, the runner has something to
+// say or is dead, or the plan's patience is over. It tells the first, alone.
+//
+//go:nosplit
+//go:noinline
+//go:norace
+//go:nocheckptr
+func harnessEnds(p *forkPlan, harness uintptr) bool {
+	if p.patience == (unix.Timespec{}) {
+		return false
+	}
+	fd, _, errno := syscall.RawSyscall(unix.SYS_PIDFD_OPEN, harness, 0, 0)
+	if errno != 0 {
+		return false
+	}
+	runner, exit := &p.heard[0], &p.heard[1]
+	runner.Fd, runner.Events = int32(p.passed[0]), unix.POLLIN
+	exit.Fd, exit.Events = int32(fd), unix.POLLIN
+	call(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.heard)), uintptr(len(p.heard)), uintptr(unsafe.Pointer(&p.patience)), 0)
+	return exit.Revents != 0 && runner.Revents == 0 && onlyOneChild(p)
+}
+
+// onlyOneChild tells that this process has one child at most, by the kernel's list
+// of them, which needs CONFIG_PROC_CHILDREN: numbers with a blank behind each. Once
+// the harness has exited that is the harness, and nothing has been left.
+//
+//go:nosplit
+//go:noinline
+//go:norace
+//go:nocheckptr
+func onlyOneChild(p *forkPlan) bool {
+	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, atCWD, uintptr(unsafe.Pointer(p.children)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return false
+	}
+	n, _, errno := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&p.list)), unsafe.Sizeof(p.list))
+	call(unix.SYS_CLOSE, fd, 0, 0, 0)
+	if errno != 0 || n >= unsafe.Sizeof(p.list) {
+		return false
+	}
+	blanks := 0
+	for _, c := range p.list[:n] {
+		if c == ' ' {
+			blanks++
+		}
+	}
+	return blanks <= 1
 }
 
 // becomeGuardian executes this program; it returns where that has failed.
@@ -93,9 +173,6 @@ func becomeGuardian(p *forkPlan) {
 		if fd >= 0 {
 			call(unix.SYS_FCNTL, uintptr(fd), unix.F_SETFD, 0, 0)
 		}
-	}
-	for i := uintptr(0); i <= 2; i++ {
-		call(unix.SYS_DUP3, uintptr(p.null), i, 0, 0)
 	}
 	p.outcome.guardianErr = call(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.guardPath)),
 		uintptr(unsafe.Pointer(p.guardArgv)), uintptr(unsafe.Pointer(p.guardEnv)), 0)

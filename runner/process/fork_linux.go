@@ -2,6 +2,9 @@ package process
 
 import (
 	"cmp"
+	"math"
+	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -9,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"prp/runner/limits"
+	"prp/runner/early"
 )
 
 // fork is one start of a harness below a guardian of its own. This process
@@ -17,11 +20,12 @@ import (
 // program at once, and then becomes a guardian in full by executing this
 // program again. So the harness has the guardian as its parent from its first
 // moment on, and does not wait for the guardian's start, which takes longer
-// than its own.
+// than its own. Until it has done that, or given it up, the fork is under way.
 type fork struct {
 	plan forkPlan
 	// strings are what plan points to.
 	path, guardPath *byte
+	children        *byte
 	dir             *byte
 	argv, env       []*byte
 	guardArgv       []*byte
@@ -53,19 +57,46 @@ type forkPlan struct {
 	fds       [3]int
 	clone     cloneArgs // into a leaf; else its flags alone count
 	intoLeaf  bool
-	files     limits.Limit // Max 0: as they are
+	files     early.Limit // Max 0: as they are
 
 	stackTop            uintptr // 0: the harness runs on a copy of ours
 	guardPath           *byte
 	guardArgv, guardEnv **byte
-	null                int    // becomes the guardian's 0, 1 and 2
-	passed              [3]int // stay open in the guardian; -1 is none
+	null                int               // becomes the guardian's 0, 1 and 2
+	passed              [3]int            // stay open in the guardian; -1 is none
+	closed              [4]fdRange        // all others but 0, 1 and 2
+	begun               [headerBytes]byte // a message of msgBegun
+	patience            unix.Timespec     // see harnessEnds; none: zero
+	heard               [2]unix.PollFd
+	name                [16]byte // of the process, as package early sets it later
+	children            *byte    // "/proc/thread-self/children"
+	list                [64]byte
 	// forsake has the guardian kill a harness that it cannot guard, since
 	// this process would not become its parent.
 	forsake bool
 
 	action kernelSigaction // all zero: the default
 	mask   unix.Sigset_t   // empty
+}
+
+// fdRange are the descriptors from first to last, as close_range(2) takes them.
+type fdRange struct{ first, last uintptr }
+
+// others are the descriptors from 3 on that are not kept: at most one range more
+// than there are kept ones. Where there are fewer, one stands several times.
+func others(kept []int) (ranges [4]fdRange) {
+	n, first := 0, 3
+	for _, fd := range slices.Sorted(slices.Values(kept)) {
+		if fd > first {
+			ranges[n] = fdRange{uintptr(first), uintptr(fd - 1)}
+			n++
+		}
+		first = max(first, fd+1)
+	}
+	for ; n < len(ranges); n++ {
+		ranges[n] = fdRange{uintptr(first), math.MaxUint32}
+	}
+	return ranges
 }
 
 // outcome is what the children tell. It lies in memory that they share with
@@ -75,6 +106,7 @@ type outcome struct {
 	harness     int32   // once there is such a process
 	harnessErr  uintptr // why it is not the harness
 	guardianErr uintptr // why the guardian could not execute this program
+	left        uintptr // 1: the harness had exited, and the guardian has left it to us
 }
 
 // cloneArgs is struct clone_args of clone3(2), as far as CLONE_INTO_CGROUP
@@ -109,6 +141,8 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 		p.clone.cgroup = uint64(l.leaf.fd)
 	}
 	p.files = originalFiles()
+	copy(p.name[:], guardianName)
+	p.begun[0], p.closed = msgBegun, others(p.passed[:])
 	args := []string{guardianName, l.name, leafDir}
 	for _, fd := range p.passed {
 		args = append(args, strconv.Itoa(fd))
@@ -129,6 +163,7 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 	}
 	list(&f.argv, l.argv)
 	list(&f.env, l.env)
+	str(&f.children, "/proc/thread-self/children")
 	str(&f.guardPath, cmp.Or(o.guardProgram, ownProgram))
 	list(&f.guardArgv, args)
 	list(&f.guardEnv, guardianEnv)
@@ -136,6 +171,7 @@ func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error)
 		return nil, err
 	}
 	p.path, p.dir, p.argv, p.env = f.path, f.dir, &f.argv[0], &f.env[0]
+	p.children = f.children
 	p.guardPath, p.guardArgv, p.guardEnv = f.guardPath, &f.guardArgv[0], &f.guardEnv[0]
 	return f, nil
 }
@@ -160,38 +196,50 @@ func (f *fork) prepareClone() {
 
 // originalFiles is the limit of open files that the harness is given: the one
 // with which this program was started, unless somebody has set another since.
-func originalFiles() limits.Limit {
-	was, ok := limits.OpenFiles()
+func originalFiles() early.Limit {
+	was, ok := early.OpenFiles()
 	if !ok {
-		return limits.Limit{}
+		return early.Limit{}
 	}
 	var now unix.Rlimit
 	// Go raises the soft limit to one below the hard one (package syscall).
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) != nil || uint64(now.Max) != was.Max || uint64(now.Cur) != was.Max-1 {
-		return limits.Limit{}
+		return early.Limit{}
 	}
 	return was
 }
 
-// run forks. It returns when the guardian has executed this program, or has
-// failed: the guardian's number, and what the children tell. An error is that
-// of the guardian's fork.
-func (f *fork) run() (guardian int, told outcome, err error) {
-	over := make(chan struct{})
-	watched := make(chan struct{})
-	go f.watch(over, watched)
-	withFullMask(func() {
-		syscall.ForkLock.Lock()
-		defer syscall.ForkLock.Unlock()
-		guardian = forkWaiting(&f.plan)
-	})
-	close(over)
-	<-watched
-	told = *f.plan.outcome
-	if guardian < 0 {
-		return 0, told, syscall.Errno(-guardian)
+// run forks, and returns when there is a harness, or can be none. over gives the
+// guardian's number, or an error's as a negative one, once the guardian has
+// executed this program or is gone: the outcome is final then. words are the
+// guardian's, children is subscribed to SIGCHLD.
+func (f *fork) run(words <-chan said, children <-chan os.Signal) (over chan int) {
+	over = make(chan int, 1)
+	syscall.ForkLock.Lock()
+	defer syscall.ForkLock.Unlock()
+	go withFullMask(func() { over <- forkWaiting(&f.plan) })
+	f.await(words, children, over)
+	return over
+}
+
+// await returns with the first word of the guardian, or when the fork is over.
+// A guardian that somebody stops before that is ended: it would be waited for
+// without end.
+func (f *fork) await(words <-chan said, children <-chan os.Signal, over chan int) {
+	for {
+		select {
+		case <-words:
+			return
+		case pid := <-over:
+			over <- pid
+			return
+		case <-children:
+			g := &guardian{pid: int(f.plan.outcome.guardianNumber())}
+			if g.pid > 0 && g.stopped() {
+				g.kill()
+			}
+		}
 	}
-	return guardian, told, nil
 }
 
 // keepFork keeps a fork for the life of the process, some kilobytes for each
@@ -206,25 +254,6 @@ var (
 	forksMu sync.Mutex
 	forks   []*fork
 )
-
-// watch ends a guardian that somebody stops before it has executed this
-// program: the fork would wait for it without end.
-func (f *fork) watch(over <-chan struct{}, watched chan<- struct{}) {
-	defer close(watched)
-	children := watchChildren()
-	defer unwatch(children)
-	for {
-		select {
-		case <-over:
-			return
-		case <-children:
-			g := &guardian{pid: int(f.plan.outcome.guardianNumber())}
-			if g.pid > 0 && g.stopped() {
-				g.kill()
-			}
-		}
-	}
-}
 
 // aside gives a descriptor that is not 0, 1 or 2 for fd, and closes fd where
 // that is another one.

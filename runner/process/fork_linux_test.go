@@ -1,12 +1,16 @@
 package process
 
 import (
+	"errors"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,12 +23,23 @@ func TestStoppedFork(t *testing.T) {
 	defer owned.remove(stopped.Process.Pid)
 	f := new(fork)
 	f.plan.outcome = &outcome{guardian: int32(stopped.Process.Pid)}
-	over, watched := make(chan struct{}), make(chan struct{})
-	go f.watch(over, watched)
+	children := watchChildren()
+	defer unwatch(children)
 	unix.Kill(stopped.Process.Pid, unix.SIGSTOP)
-	err := stopped.Wait()
-	close(over)
-	receive(t, watched, "the end of the watch")
+	over, ended := make(chan int, 1), make(chan error, 1)
+	go func() {
+		err := stopped.Wait()
+		over <- stopped.Process.Pid
+		ended <- err
+	}()
+	go func() {
+		f.await(nil, children, over)
+		ended <- nil
+	}()
+	err := receive(t, ended, "the end of a guardian that was stopped")
+	if err == nil {
+		err = receive(t, ended, "the end of a guardian that was stopped")
+	}
 	state := stopped.ProcessState.Sys().(syscall.WaitStatus)
 	if err == nil || !state.Signaled() || state.Signal() != unix.SIGKILL {
 		t.Errorf("a guardian that was stopped ended with %v, want SIGKILL", err)
@@ -38,7 +53,7 @@ func TestGuardianHitAtOnce(t *testing.T) {
 	for i := range times(60) {
 		signal := []string{"STOP", "KILL"}[i%2]
 		l := newLife(t)
-		r := start(t, Options{noCgroup: i%4 < 2}, script(l, "kill -"+signal+" $PPID; setsid sleep 1000 & exit 42")...)
+		r := start(t, Options{noCgroup: i%4 < 2, guardPatience: -time.Duration(i % 8 / 4)}, script(l, "kill -"+signal+" $PPID; setsid sleep 1000 & exit 42")...)
 		if e := r.exit(t); e != (Exit{Code: 42}) {
 			t.Fatalf("round %d: exit %+v, want code 42: %q", i, e, r.s.Notes())
 		}
@@ -110,5 +125,70 @@ func TestDescriptorsInTheWay(t *testing.T) {
 		if want := "got this\nerror\n{42 0 false}\n"; err != nil || !strings.HasPrefix(string(text), want) {
 			t.Errorf("%s: %q, %v, want %q", mode, text, err, want)
 		}
+	}
+}
+
+// TestOthers: what a guardian closes is all that it does not keep.
+func TestOthers(t *testing.T) {
+	for _, c := range []struct {
+		kept []int
+		want []fdRange
+	}{
+		{[]int{7, -1, -1}, []fdRange{{3, 6}, {8, math.MaxUint32}}},
+		{[]int{3, -1, -1}, []fdRange{{4, math.MaxUint32}}},
+		{[]int{9, 3, 4}, []fdRange{{5, 8}, {10, math.MaxUint32}}},
+		{[]int{9, 5, 7}, []fdRange{{3, 4}, {6, 6}, {8, 8}, {10, math.MaxUint32}}},
+	} {
+		got := others(c.kept)
+		if got := slices.Compact(got[:]); !slices.Equal(got, c.want) {
+			t.Errorf("beside %d: %v, want %v", c.kept, got, c.want)
+		}
+	}
+}
+
+// TestShortLife: a harness that has ended before its guardian has executed its
+// program is this process's. Its exit is the true one, what it has left goes,
+// and nothing tells of a guardian that had died.
+func TestShortLife(t *testing.T) {
+	for i, o := range []Options{{guardPatience: hang}, {guardPatience: hang, noCgroup: true}} {
+		l := newLife(t)
+		r := start(t, o, script(l, "setsid sleep 1000 & echo ready; kill -9 $$")...)
+		r.expect(t, "ready")
+		if e := r.exit(t); e != (Exit{Signal: 9, Signaled: true}) {
+			t.Errorf("exit %+v, want signal 9", e)
+		}
+		r.Kill()
+		g := r.gone(t)
+		if l.lives() || len(g.Survivors) > 0 || g.Swept != 1 {
+			t.Errorf("a descendant lives, or another number than 1 was swept: %+v", g)
+		}
+		if !slices.Contains(g.Means, MeanGuardian) {
+			t.Errorf("means %q, want the guardian", g.Means)
+		}
+		for _, note := range r.s.Notes() {
+			if strings.HasPrefix(note, "guardian") {
+				t.Errorf("%d: unexpected note %q", i, note)
+			}
+		}
+	}
+}
+
+// TestPipesOfAGuardianInWaiting: a guardian that has not executed its program
+// yet holds no pipe of the harness, whose end is heard at once.
+func TestPipesOfAGuardianInWaiting(t *testing.T) {
+	l := newLife(t)
+	r := start(t, Options{guardPatience: hang}, script(l, "exec <&- >&- 2>&-; sleep 1000")...)
+	for _, f := range []*os.File{r.Stdout, r.Stderr} {
+		f.SetReadDeadline(time.Now().Add(hang / 2))
+		if _, err := io.Copy(io.Discard, f); err != nil {
+			t.Errorf("the end of an output: %v", err)
+		}
+	}
+	if _, err := r.Stdin.WriteString("x"); !errors.Is(err, unix.EPIPE) {
+		t.Errorf("writing to a stdin that is closed: %v, want EPIPE", err)
+	}
+	r.Kill()
+	if g := r.gone(t); l.lives() || !slices.Contains(g.Means, MeanGuardian) {
+		t.Errorf("a descendant lives, or there was no guardian: %+v", g)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"prp/runner/early"
 )
 
 // guardianName is argv[0] of a guardian: this program, executed anew by a
@@ -59,20 +61,8 @@ func serveGuardian(leafDir string, numbers []string) int {
 		os.Stderr.WriteString("prp-guardian: expected a control socket; only a runner starts a guardian\n")
 		return 2
 	}
-	// Opened first: the file of an undumpable process is root's.
-	comm, commErr := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	// A harness of the same user could send any signal. Those that Go lets a
-	// program block are blocked from before the start on; those that it does
-	// not, and that end a program, are ignored.
-	for _, sig := range [...]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM} {
-		ignore(sig)
-	}
-	// For ps, which shows the file's name otherwise. It is the main thread's, and
-	// this may be another one, so prctl(2) would not do.
-	if commErr == nil {
-		_, _ = unix.Write(comm, []byte(guardianName))
-		unix.Close(comm)
+	if !early.Hidden() {
+		hide()
 	}
 	g := &guarding{control: os.NewFile(uintptr(control), "control")}
 	t := newTree(newOrder(), func(e Exit) { g.control.Write(packExit(e)) })
@@ -97,6 +87,17 @@ func serveGuardian(leafDir string, numbers []string) int {
 	}
 	g.attend(t)
 	return 0
+}
+
+// hide is what package early does before, where it knows the platform's calls: a
+// harness of the same user could look into this process, and send any signal. Those
+// that Go lets a program block are blocked from before the start on; those that it
+// does not, and that end a program, are ignored.
+func hide() {
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	for _, sig := range [...]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM} {
+		ignore(sig)
+	}
 }
 
 // attend runs the tree and obeys the runner. A runner that is gone is an order

@@ -226,6 +226,9 @@ func TestWaitingIsFree(t *testing.T) {
 			pids := h.expect(t, "started")
 			h.expect(t, "out")
 			guard, _ := strconv.Atoi(pids[1])
+			if guard != 0 {
+				awaitGuardian(t, guard) // its start is not what is measured
+			}
 			used := func() time.Duration {
 				total := cpu(t, h.cmd.Process.Pid)
 				if guard != 0 {

@@ -102,10 +102,13 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 	}
 	defer unix.Close(null)
 	l.leaf = s.leaf
-	children := watchChildren() // before the fork, so that no death is missed
-	g := &guardian{control: os.NewFile(uintptr(ours), "guardian")}
-	var told outcome
-	inLeaf, err := l.try(func(inLeaf bool) error {
+	p := &proxy{
+		s: s, child: c, guard: &guardian{control: os.NewFile(uintptr(ours), "guardian")},
+		words: make(chan said), quit: make(chan struct{}),
+		children: watchChildren(), // before the fork, so that no death is missed
+	}
+	go p.listen()
+	p.born.inLeaf, err = l.try(func(inLeaf bool) error {
 		_, err := owned.birth(func() (int, error) {
 			f, err := newFork(l, s.opts, inLeaf, theirs, null)
 			if err != nil {
@@ -113,45 +116,55 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 			}
 			keepFork(f)
 			f.plan.forsake = !s.subreaper
-			if g.pid, told, err = f.run(); err != nil {
-				return 0, err
+			if s.subreaper {
+				f.plan.patience = unix.NsecToTimespec(int64(s.opts.patience()))
 			}
-			if err = told.failure(); err != nil {
-				g.kill() // it has nothing to guard
-				reapWithin(g.pid, deathBound)
-				return 0, err
-			}
-			return g.pid, nil
+			return p.fork(f)
 		})
 		return err
 	})
 	if err != nil {
-		unwatch(children)
-		g.control.Close()
+		unwatch(p.children)
+		close(p.quit)
+		p.guard.control.Close()
 		return err
 	}
-	c.pid = int(told.harness)
-	p := &proxy{s: s, guard: g, child: c, born: birth{pid: c.pid, inLeaf: inLeaf}}
+	c.pid = p.born.pid
 	if proc := openProc(); proc != nil {
 		p.born.since = startOf(proc, p.born.pid)
 		proc.close()
 	}
-	if inLeaf {
+	if p.born.inLeaf {
 		s.leaf.close() // it is the guardian's
 	} else {
 		s.refuseLeaf()
 	}
-	s.guard = g
-	if told.guardianErr != 0 {
-		s.note(fmt.Sprintf("guardian: it could not be executed: %v", syscall.Errno(told.guardianErr)))
-		go p.takeOver(children)
-		return nil
-	}
-	// Where it has died already, the proxy hears that.
-	g.control.SetWriteDeadline(time.Now().Add(sendBound))
-	_, _ = g.control.Write(packWatch(p.born, s.opts))
-	go p.run(children)
+	s.guard = p.guard
+	go p.run()
 	return nil
+}
+
+// fork starts guardian and harness. It gives the guardian's number, or the error
+// that there is no harness for.
+func (p *proxy) fork(f *fork) (int, error) {
+	p.over = f.run(p.words, p.children)
+	p.outcome = f.plan.outcome
+	p.guard.pid = int(p.outcome.guardianNumber())
+	p.born.pid = int(p.outcome.harness)
+	select {
+	case pid := <-p.over:
+		if pid < 0 {
+			return 0, syscall.Errno(-pid)
+		}
+		if err := p.outcome.failure(); err != nil {
+			p.guard.kill() // it has nothing to guard
+			reapWithin(pid, deathBound)
+			return 0, err
+		}
+		p.over <- pid
+	default:
+	}
+	return p.guard.pid, nil
 }
 
 // controlStream makes the stream between this process, whose end does not
@@ -174,7 +187,7 @@ func controlStream() (ours, theirs int, err error) {
 }
 
 // failure is why there is no harness; nil where there is one.
-func (o outcome) failure() error {
+func (o *outcome) failure() error {
 	switch {
 	case o.harnessErr != 0:
 		return syscall.Errno(o.harnessErr)
@@ -185,13 +198,22 @@ func (o outcome) failure() error {
 }
 
 // proxy stands for a tree that a guardian watches, and takes it over when the
-// guardian dies.
+// guardian dies or leaves it.
 type proxy struct {
 	s     *Supervisor
 	guard *guardian
 	child *Child
 	born  birth
 
+	// over is as fork.run gives it, nil once that has been taken; outcome is
+	// whole then.
+	over     chan int
+	outcome  *outcome
+	words    chan said     // closed when the guardian is gone
+	quit     chan struct{} // ends who listens
+	children chan os.Signal
+
+	asked    bool // the guardian has been told whom to watch
 	exitSeen bool
 }
 
@@ -200,28 +222,32 @@ type said struct {
 	body *unpacker
 }
 
-func (p *proxy) run(children chan os.Signal) {
-	words := make(chan said)
-	quit := make(chan struct{})
-	defer close(quit)
-	go p.listen(words, quit)
+func (p *proxy) run() {
+	defer close(p.quit)
 	late := time.NewTimer(0)
 	<-late.C
 	for {
 		select {
-		case w, ok := <-words:
+		case <-p.over:
+			p.over = nil
+			if p.abandoned() {
+				p.takeOver()
+				return
+			}
+			p.ask()
+		case w, ok := <-p.words:
 			if !ok {
-				p.s.note("guardian: it died while the harness ran; the runner has taken over")
-				p.takeOver(children)
+				p.died()
+				p.takeOver()
 				return
 			}
 			if result, gone := p.heard(w); gone {
 				result.Means = p.s.means(p.born.inLeaf, true)
 				p.s.finish(p.child, result)
-				unwatch(children)
+				unwatch(p.children)
 				return
 			}
-		case <-children:
+		case <-p.children:
 			// A guardian that somebody stopped would leave the harness
 			// unwatched. It is of no use any more.
 			if p.guard.stopped() {
@@ -230,27 +256,61 @@ func (p *proxy) run(children chan os.Signal) {
 		case <-p.child.order.changed:
 			left := p.child.order.left()
 			late.Reset(left + hardBound + lateBound)
-			p.guard.control.SetWriteDeadline(time.Now().Add(sendBound))
-			if _, err := p.guard.control.Write(packStop(left)); err != nil {
-				p.guard.kill()
-			}
+			p.ask()
+			p.say(packStop(left))
 		case <-late.C:
 			p.guard.kill()
 		}
 	}
 }
 
+// ask tells the guardian whom to watch. One that has not executed its program
+// yet does so then.
+func (p *proxy) ask() {
+	if !p.asked {
+		p.asked = true
+		p.say(packWatch(p.born, p.s.opts))
+	}
+}
+
+// say sends a message to the guardian. Where it has died the proxy hears that.
+func (p *proxy) say(message []byte) {
+	p.guard.control.SetWriteDeadline(time.Now().Add(sendBound))
+	if _, err := p.guard.control.Write(message); err != nil {
+		p.guard.kill()
+	}
+}
+
+// abandoned tells that the fork is over and has made no guardian.
+func (p *proxy) abandoned() bool {
+	if err := syscall.Errno(p.outcome.guardianErr); err != 0 {
+		p.s.note(fmt.Sprintf("guardian: it could not be executed: %v", err))
+	}
+	return p.outcome.left != 0 || p.outcome.guardianErr != 0
+}
+
+// died notes the end of a guardian that should have lived.
+func (p *proxy) died() {
+	if p.over != nil {
+		<-p.over
+		if p.abandoned() {
+			return
+		}
+	}
+	p.s.note("guardian: it died while the harness ran; the runner has taken over")
+}
+
 // listen reads until the guardian is gone; then it closes words.
-func (p *proxy) listen(words chan<- said, quit <-chan struct{}) {
-	defer close(words)
+func (p *proxy) listen() {
+	defer close(p.words)
 	for {
 		kind, body, err := readMessage(p.guard.control)
 		if err != nil {
 			return
 		}
 		select {
-		case words <- said{kind, body}:
-		case <-quit:
+		case p.words <- said{kind, body}:
+		case <-p.quit:
 			return
 		}
 	}
@@ -270,10 +330,10 @@ func (p *proxy) heard(w said) (result Containment, gone bool) {
 // takeOver goes on in this process where the guardian has stopped. Everything
 // that the guardian was the parent of is now ours, the leader too, alive or
 // not yet reaped: its exit is still the true one.
-func (p *proxy) takeOver(children chan os.Signal) {
+func (p *proxy) takeOver() {
 	p.guard.bury()
 	t := newTree(p.child.order, p.child.sawExit)
-	t.children = children
+	t.children = p.children
 	t.leader, t.since = p.born.pid, p.born.since
 	t.exitSeen, t.sweepOff = p.exitSeen, p.s.opts.noSweep
 	if p.born.inLeaf {
@@ -289,7 +349,9 @@ func (p *proxy) takeOver(children chan os.Signal) {
 	if _, given := t.order.until(); given {
 		t.order.again()
 	}
-	means := p.s.means(t.leaf != nil, false)
+	// A guardian that has left because the harness had exited was there for all
+	// of its life.
+	means := p.s.means(t.leaf != nil, p.outcome.left != 0)
 	result := t.run()
 	adoptLeaf(p.s.leafName).remove() // one that was busy
 	result.Means = means

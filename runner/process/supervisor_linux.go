@@ -79,6 +79,7 @@ func Open(o Options) (*Supervisor, error) {
 		}
 	}
 	go func() {
+		catchChildren()
 		s.makeLeaf()
 		close(s.ready)
 		if !o.noCgroup {

@@ -35,6 +35,7 @@ type sweepPass struct {
 	others []stat           // processes that are not direct children
 	groups []int            // led by direct children, killed after the count
 	dead   []int            // direct children, reaped after that
+	swung  bool             // groups have been killed in this sweep
 }
 
 // each visits the tree: first every direct child at the moment it is read,
@@ -135,9 +136,12 @@ func (t *tree) alone() bool {
 	if !t.exitSeen || t.reaped || t.proc == nil || !t.proc.onlyChild(t.leader) {
 		return false
 	}
-	t.leaf.kill()
 	t.reaped = reap(t.leader)
-	return t.nothingLeft(0)
+	if !t.nothingLeft(0) {
+		return false
+	}
+	t.leaf.kill() // whom somebody else has put there
+	return true
 }
 
 // rest waits for a dying child, at most d.
@@ -165,6 +169,7 @@ func (t *tree) strike() {
 	t.strikeGroups()
 	t.leaf.kill()
 	t.signalGroup(unix.SIGKILL)
+	t.pass.swung = true
 	if t.proc == nil && t.exclusive {
 		t.reapBlind()
 	}
@@ -179,6 +184,7 @@ func (t *tree) strikeOne(s stat, direct bool) {
 				t.pass.groups = append(t.pass.groups, s.pid)
 			}
 			t.pass.dead = append(t.pass.dead, s.pid)
+			t.countKilled(s)
 		}
 		return
 	}
@@ -190,6 +196,17 @@ func (t *tree) strikeOne(s stat, direct bool) {
 	t.signal(s, direct, unix.SIGKILL)
 	if direct && s.pgrp == s.pid {
 		t.pass.groups = append(t.pass.groups, s.pid)
+	}
+}
+
+// countKilled counts a dead child that nobody has seen alive and that SIGKILL has
+// ended: it was born while the last pass read the others, and went with a group.
+func (t *tree) countKilled(s stat) {
+	if !t.pass.swung || t.pass.struck[s.pid] == s.start {
+		return
+	}
+	if info, exited, _ := peek(s.pid); exited && info.code == cldKilled && info.status == int(unix.SIGKILL) {
+		t.pass.struck[s.pid] = s.start
 	}
 }
 

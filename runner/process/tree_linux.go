@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,15 +44,6 @@ type tree struct {
 	lastScan time.Time
 	pass     sweepPass
 }
-
-// watchChildren subscribes to SIGCHLD: before the fork, so that none is missed.
-func watchChildren() chan os.Signal {
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, unix.SIGCHLD)
-	return children
-}
-
-func unwatch(children chan os.Signal) { signal.Stop(children) }
 
 // newTree is a tree of this process. The caller sets leader, since and what it
 // knows besides.

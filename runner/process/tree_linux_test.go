@@ -54,6 +54,7 @@ var modes = []struct {
 }{
 	{"guardian and cgroup", Options{}},
 	{"guardian", Options{noCgroup: true}},
+	{"guardian at once", Options{guardPatience: -1, noCgroup: true}},
 	{"direct", Options{noGuardian: true, noCgroup: true}},
 }
 
@@ -121,7 +122,7 @@ func TestNothingSurvives(t *testing.T) {
 						t.Errorf("survivors: %+v", g.Survivors)
 					}
 					if e.then == "exit 0" && g.Swept == 0 {
-						t.Errorf("swept %d, want at least the one that was left", g.Swept)
+						t.Errorf("swept %d, want at least the one that was left: %+v, %q", g.Swept, g, r.s.Notes())
 					}
 				})
 			}

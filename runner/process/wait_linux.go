@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -85,11 +86,10 @@ func reap(pid int) bool {
 // then.
 func reapWithin(pid int, d time.Duration) bool {
 	if reap(pid) {
-		return true // os/signal need not be troubled
+		return true
 	}
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, unix.SIGCHLD)
-	defer signal.Stop(children)
+	children := watchChildren()
+	defer unwatch(children)
 	bound := time.NewTimer(d)
 	defer bound.Stop()
 	for !reap(pid) {
@@ -101,6 +101,22 @@ func reapWithin(pid int, d time.Duration) bool {
 	}
 	return true
 }
+
+// watchChildren subscribes to SIGCHLD: before the fork, so that none is missed.
+func watchChildren() chan os.Signal {
+	catchChildren()
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	return children
+}
+
+func unwatch(children chan os.Signal) { signal.Stop(children) }
+
+// catchChildren catches SIGCHLD for the life of this process: os/signal hands
+// the first subscription of a signal and the end of the last one to a thread
+// that it keeps for that, and waits for it. To whom the signal means nothing it
+// means nothing still.
+var catchChildren = sync.OnceFunc(func() { signal.Notify(forgotten, unix.SIGCHLD) })
 
 // withEmptyMask runs f on a thread that blocks no signal: a child takes the
 // mask of the thread that forks, and Go's threads keep what the launcher had.

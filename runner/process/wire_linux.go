@@ -13,6 +13,7 @@ import (
 const (
 	msgWatch  = 'W' // runner: the leader's birth, and Options
 	msgStop   = 'E' // runner: what is left of the grace
+	msgBegun  = 'b' // guardian, before its exec: the harness runs
 	msgExited = 'x' // guardian: Exit
 	msgGone   = 'g' // guardian: Containment
 )
@@ -82,7 +83,7 @@ func (u *unpacker) string() string {
 	return s
 }
 
-// readHeader gives the kind and the length of the body.
+// parseHeader gives the kind and the length of the body.
 func parseHeader(head []byte) (kind byte, size int, err error) {
 	size = int(binary.LittleEndian.Uint32(head[1:]))
 	if size > bodyMax {

@@ -40,9 +40,9 @@ var rooms = map[string]room{
 		"protocol", "protocol/jsonl", "protocol/journal", "protocol/secret", "runner/lifecycle", "runner/logtail", "runner/process",
 	}},
 	"runner/lifecycle": {own: []string{"protocol"}},
-	"runner/process":   {own: []string{"runner/limits"}, third: []string{xsys}},
+	"runner/process":   {own: []string{"runner/early"}, third: []string{xsys}},
 	// Nothing but unsafe: it has to be initialised before the package syscall.
-	"runner/limits":  {},
+	"runner/early":  {},
 	"runner/logtail": {},
 
 	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
@@ -80,6 +80,10 @@ var rooms = map[string]room{
 	"controller/identity":              {own: []string{"controller/bridge", "protocol/secret"}},
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
+	"controller/programstest":          {},
+	"controller/connector/connectortest": {own: []string{
+		"controller", "controller/bridge", "controller/connector", "controller/devserver",
+	}},
 	// The file tools know no network, no process and no protocol.
 	"controller/files":          {third: []string{gitdiff, xsys}},
 	"controller/files/disktest": {},
@@ -168,7 +172,7 @@ func TestThreeProcesses(t *testing.T) {
 // restricted says which packages may import what starts processes or talks to
 // a network. A package stands for those below it where it ends in "/...".
 var restricted = map[string][]string{
-	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "controller/files/disktest", "cmd/internal/doctor", "cmd/prp"},
+	"os/exec":                    {"runner/process", "harness/child", "harness/fake", "controller", "controller/files/disktest", "controller/programstest", "cmd/internal/doctor", "cmd/prp"},
 	"net":                        {"controller/...", "cmd/internal/fakemodel"},
 	"net/http":                   {"controller/...", "cmd/internal/fakemodel"},
 	"crypto/tls":                 {"controller/..."},
@@ -176,7 +180,7 @@ var restricted = map[string][]string{
 	"flag":                       {"cmd/..."},
 	"log":                        {},
 	"log/slog":                   {},
-	"unsafe":                     {"runner/process", "runner/limits", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
+	"unsafe":                     {"runner/process", "runner/early", "harness/fake", "harness/child", "protocol", "controller/sandbox"},
 	"C":                          {},
 }
 
@@ -257,14 +261,14 @@ func TestBuildTags(t *testing.T) {
 			return
 		}
 		switch {
-		case s.pkg == "runner/process", s.pkg == "runner/limits", s.pkg == "harness/fake":
+		case s.pkg == "runner/process", s.pkg == "runner/early", s.pkg == "harness/fake":
 		case s.pkg == "harness/child": // signals, and a death by one
 		case s.pkg == "controller/sandbox": // system calls of Linux
 		case s.pkg == "controller" && strings.HasPrefix(s.path, "controller/proc_"):
 		case s.pkg == "controller/files" && strings.HasPrefix(s.path, "controller/files/dir_"): // folders by descriptor
 		case s.pkg == "controller/files/disktest": // mounts of Linux
 		default:
-			t.Errorf("%s is built on some platforms only; only runner/process, runner/limits, harness/fake, harness/child, controller/sandbox, controller/files/disktest, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
+			t.Errorf("%s is built on some platforms only; only runner/process, runner/early, harness/fake, harness/child, controller/sandbox, controller/files/disktest, controller/proc_*.go and controller/files/dir_*.go may be", s.path)
 		}
 	})
 }

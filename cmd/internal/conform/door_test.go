@@ -1,10 +1,8 @@
 package conform
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +12,8 @@ import (
 	"testing"
 
 	"prp/cmd/internal/fakemodel"
-	"prp/controller"
-	"prp/controller/bridge"
 	"prp/controller/connector"
+	"prp/controller/connector/connectortest"
 	"prp/controller/devserver"
 	"prp/harness/acp"
 )
@@ -42,46 +39,15 @@ func TestAgentAtTheConnector(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer model.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), agentHang)
-	defer cancel()
 	work := t.TempDir()
 	server := devserver.NewConnector(devserver.ConnectorConfig{})
-	listener := httptest.NewServer(server)
-	c, err := connector.New(atConnector(t, work, listener.URL, model.URL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.Run(ctx) // it ends with the context
-	}()
-	defer func() {
-		cancel()
-		<-ended
-		server.Close()
-		listener.CloseClientConnections()
-		listener.Close()
-	}()
-	await := func(what string, ok func() bool) {
-		t.Helper()
-		if err := server.Await(ctx, ok); err != nil {
-			t.Fatalf("waited in vain for %s: %v; the server has seen %s", what, err, doorFrames(server))
-		}
-	}
-	send := func(format string, args ...any) {
-		t.Helper()
-		if err := server.Send(fmt.Appendf(nil, format, args...)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await("a connector", server.Registered)
-	send(`{"type":"create_run","id":"c","run_id":"run_1","agent_id":"real","goal":"go [[tool:echo made > made.txt]]"}`)
+	door := connectortest.Open(t, agentHang, server, atConnector(t, work, model.URL()))
+	door.Send(`{"type":"create_run","id":"c","run_id":"run_1","agent_id":"real","goal":"go [[tool:echo made > made.txt]]"}`)
 	var question struct {
 		RequestID       string `json:"request_id"`
 		ArgumentsDigest string `json:"arguments_digest"`
 	}
-	await("a question", func() bool {
+	door.Until("a question", func() bool {
 		frames := server.Frames()
 		i := slices.IndexFunc(frames, func(f devserver.ConnectorFrame) bool { return f.Type == "approval_request" })
 		return i >= 0 && json.Unmarshal(frames[i].Raw, &question) == nil || server.Over("run_1")
@@ -89,8 +55,8 @@ func TestAgentAtTheConnector(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(work, "made.txt")); err == nil {
 		t.Error("the tool ran before it was allowed to")
 	}
-	send(`{"type":"approval_granted","approval_id":"a","approved_by":"test","request_id":%q,"arguments_digest":%q}`, question.RequestID, question.ArgumentsDigest)
-	await("the completion", func() bool { return server.Over("run_1") })
+	door.Send(`{"type":"approval_granted","approval_id":"a","approved_by":"test","request_id":%q,"arguments_digest":%q}`, question.RequestID, question.ArgumentsDigest)
+	door.Until("the completion", func() bool { return server.Over("run_1") })
 	if text, err := os.ReadFile(filepath.Join(work, "made.txt")); string(text) != "made\n" {
 		t.Errorf("the tool has written %q, %v", text, err)
 	}
@@ -102,8 +68,8 @@ func TestAgentAtTheConnector(t *testing.T) {
 		t.Errorf("the completion is %s", last)
 	}
 	for _, want := range []string{`"event":"tool_call"`, `"event":"tool_result"`, `"tool":"terminal"`} {
-		if !strings.Contains(doorFrames(server), want) {
-			t.Errorf("no event has %s: %s", want, doorFrames(server))
+		if !strings.Contains(door.Frames(), want) {
+			t.Errorf("no event has %s: %s", want, door.Frames())
 		}
 	}
 	if left := processesOf(work); len(left) > 0 {
@@ -112,7 +78,7 @@ func TestAgentAtTheConnector(t *testing.T) {
 }
 
 // atConnector offers the real agent, which asks the fake model.
-func atConnector(t *testing.T, work, server, model string) connector.Config {
+func atConnector(t *testing.T, work, model string) connector.Config {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -128,21 +94,10 @@ func atConnector(t *testing.T, work, server, model string) connector.Config {
 	}
 	harness := []string{self, "as-harness", "acp", "--home", filepath.Join(root, "home"), "--permissions", "ask", "--preset", doorAgent, "--"}
 	return connector.Config{
-		ID: "connector", Version: "0.1.0", Host: "TEST-1", Dir: filepath.Join(root, "state"), Env: controller.SmallEnv(),
 		Runner: []string{self, "as-runner", "--env-file", filepath.Join(root, "env"), "--ready-timeout-ms", fmt.Sprint(agentHang.Milliseconds())},
-		Link:   bridge.LinkConfig{URL: "ws" + strings.TrimPrefix(server, "http") + devserver.ConnectorPath},
 		Agents: []connector.Agent{{
 			AgentID: "real", Runtime: doorAgent, Tools: []string{"terminal"}, Cwd: work,
 			Harness: quoted(append(harness, Agent{Preset: doorAgent}.argv()...)),
 		}},
 	}
-}
-
-// doorFrames are all frames that came, a line each.
-func doorFrames(server *devserver.Connector) string {
-	var b strings.Builder
-	for _, f := range server.Frames() {
-		fmt.Fprintf(&b, "\n%.400s", f.Raw)
-	}
-	return b.String()
 }

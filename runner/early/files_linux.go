@@ -1,9 +1,6 @@
-package limits
+package early
 
-import (
-	"runtime"
-	_ "unsafe" // for linkname
-)
+import "unsafe"
 
 // Limit is a struct rlimit64 of prlimit(2).
 type Limit struct {
@@ -20,30 +17,10 @@ var original = read()
 // program; ok is false where it could not be read.
 func OpenFiles() (l Limit, ok bool) { return original, original != Limit{} }
 
-// callNumber is that of prlimit64: the constants of package syscall would bring
-// its initialisation along. It is 0 where it is not known here.
-func callNumber() uintptr {
-	switch runtime.GOARCH {
-	case "amd64":
-		return 302
-	case "arm64", "riscv64", "loong64":
-		return 261
-	case "386":
-		return 340
-	case "arm":
-		return 369
-	case "ppc64", "ppc64le":
-		return 325
-	case "s390x":
-		return 334
-	}
-	return 0
-}
-
 func read() Limit {
 	var l Limit
-	number := callNumber()
-	if number == 0 || !get(number, &l) {
+	number := calls().limit
+	if number == 0 || call(number, 0, resourceFiles, 0, uintptr(unsafe.Pointer(&l))) != 0 {
 		return Limit{}
 	}
 	return l
