@@ -42,7 +42,7 @@ var rooms = map[string]room{
 	"runner/lifecycle": {own: []string{"protocol"}},
 	"runner/process":   {own: []string{"runner/early"}, third: []string{xsys}},
 	// Nothing but unsafe: it has to be initialised before the package syscall.
-	"runner/early":  {},
+	"runner/early":   {},
 	"runner/logtail": {},
 
 	"harness":        {own: []string{"protocol", "protocol/jsonl"}},
