@@ -184,11 +184,11 @@ func TestSearchStops(t *testing.T) {
 		t.Errorf("%d bytes: asked %d times", len(text), asked)
 	}
 	// In the middle of a line, where it is long for the pattern.
-	if l, err = newLooker(&SearchRequest{Query: "[xz]*y", Kind: KindRegex}); err != nil {
+	if l, err = newLooker(&SearchRequest{Query: "[xz]*y|" + strings.Repeat("q", 4000), Kind: KindRegex}); err != nil {
 		t.Fatal(err)
 	}
 	asked = 0
-	line := bytes.Repeat([]byte("x"), maxSteps)
+	line := bytes.Repeat([]byte("x"), maxSteps/len(l.prog.Inst)+1)
 	l.file(line, nil, func() bool { asked++; return asked < 100 }, func(Match) bool { return true })
 	if asked < 100 || asked > 110 {
 		t.Errorf("in a long line it was asked %d times, want 100: the last says no", asked)
