@@ -17,7 +17,7 @@ import (
 )
 
 // hang is when a test gives up: far beyond what any machine needs.
-const hang = 30 * time.Second
+const hang = 2 * time.Minute
 
 // self is this test binary.
 func self(t *testing.T) string {
