@@ -24,13 +24,14 @@ type renderer struct {
 	quiet  bool // show no lines, only keep the state
 
 	mu       sync.Mutex
-	snapshot controller.Snapshot
+	snapshot controller.Snapshot // with the message that is being shown
+	showing  bool
 	events   int
 	// itemsDone counts the items that have ended.
 	itemsDone int
 	grown     chan struct{} // closed when there is news; nil where nobody waits
 	over      bool          // nothing will be shown any more
-	// noted, where it is set, is called for each message after it was shown,
+	// noted, where it is set, is called for each message before it is shown,
 	// with the lock held.
 	noted func(*protocol.StreamMessage)
 	// receipt, where it is set, says what a receipt means to a person; else
@@ -56,11 +57,23 @@ func (r *renderer) follow(client *controller.Client, age func() time.Duration) {
 	r.wake()
 }
 
-// message shows one message that came when the run was so old.
+// message shows one message that came when the run was so old. What it says is
+// known before, for a person who acts on what is seen at once; who awaits it goes on
+// after it was shown.
 func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
+	r.note(m)
 	r.show(age, m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.showing = false
+	r.wake()
+}
+
+// note takes over what a message says, which is about to be shown.
+func (r *renderer) note(m *protocol.StreamMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.showing = true
 	if m.Kind == protocol.KindEvent {
 		r.snapshot.Apply(*m.Event)
 		r.events++
@@ -71,7 +84,6 @@ func (r *renderer) message(age time.Duration, m *protocol.StreamMessage) {
 	if r.noted != nil {
 		r.noted(m)
 	}
-	r.wake()
 }
 
 // wake wakes everybody who awaits something; the lock is held.
@@ -87,7 +99,7 @@ func (r *renderer) wake() {
 func (r *renderer) await(ctx context.Context, test func(*controller.Snapshot) bool) bool {
 	for {
 		r.mu.Lock()
-		done, over := test(&r.snapshot), r.over
+		done, over := !r.showing && test(&r.snapshot), r.over
 		if r.grown == nil {
 			r.grown = make(chan struct{})
 		}
@@ -111,7 +123,7 @@ func (r *renderer) awaitQuestion(ctx context.Context, id string) {
 	})
 }
 
-// state is a copy of what was shown so far.
+// state is a copy of what was shown so far, or is being shown.
 func (r *renderer) state() (s *controller.Snapshot, events int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
