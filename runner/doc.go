@@ -3,7 +3,7 @@
 //
 // # Duties of the caller
 //
-// [Run] wants a filled [Config] and the three standard files, takes over the
+// [Run] wants a filled [Config] and the three standard files, catches the
 // process's signals until it returns, and may run once in a process. Its
 // result is the exit status of the process. The first statement of main must
 // be process.Main, since Run starts the guardian from the same executable.
@@ -28,19 +28,16 @@
 // # Measured
 //
 // go test -run '^$' -bench . ./cmd/prp-runner prints all of this beside a relay
-// that only copies. On a virtual machine with 2 cores, at 200-byte events: 0.77 to
-// 1.2 million lines a second, 0.17 to 0.33 of the relay, 0.9 to 1.5 microseconds
-// of CPU a line, no allocation. By perf the strict check of each line is the
-// largest part of it, then the kernel's share of reading and writing. Latency at
-// 500 lines a second, measured in turns with the relay's: p50 1.26 and 1.28 times,
-// p99 1.0 and 1.15 times in the last two runs. Idle: about one wake-up a second at
-// most. Peak memory: 4.4 MiB idle, at most 8.7 MiB in every flood.
+// that only copies. On a virtual machine with 2 cores, in four runs: at 200-byte
+// events 1.1 to 1.2 million lines a second, 0.22 to 0.27 of the relay, 0.74 to 0.79
+// microseconds of CPU a line, no allocation. By perf the strict check of each line is
+// the largest part of it, then the kernel's share of reading and writing. Latency at
+// 500 lines a second: p50 1.1 to 1.4 times the relay's, p99 0.5 to 1.5 times, and 13
+// times in one run. Idle: about one wake-up a second at most. Peak memory: 4.4 MiB
+// idle, at most 8.1 MiB in every flood.
 //
-// Happy-path without delays takes 37 to 41 ms, 2.8 to 3.0 times the harness alone,
-// where 2.5 was wanted; before the harness was forked first it took 43 ms. By
-// perf's events of exec and exit (milliseconds from the runner's exec): 12 the
-// harness is executed and the guardian beside it, 28 the harness has ended, 30 the
-// guardian has, 32 to 34 the runner. What fills the 12 is the start of a Go
-// program: some 220 page faults, 14 to 28 microseconds each on that machine, most
-// of them those of Go's runtime.
+// Happy-path without delays takes 2.1 to 2.6 times the harness alone, in the middle
+// of ten runs 2.3 (31 ms of 13). By perf's events of exec and exit a third of it is
+// the runner's own start until the harness is executed, most of which is the start of
+// a Go program: some 220 page faults, 13 to 28 microseconds each on that machine.
 package runner
