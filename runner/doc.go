@@ -3,9 +3,9 @@
 //
 // # Duties of the caller
 //
-// [Run] wants a filled [Config] and the three standard files, catches the
-// process's signals until it returns, and may run once in a process. Its
-// result is the exit status of the process. The first statement of main must
+// [Run] wants a filled [Config] and the three standard files, and may run once in a
+// process, as the last thing that it does: the signals that end a run stay caught.
+// Its result is the exit status of the process. The first statement of main must
 // be process.Main, since Run starts the guardian from the same executable.
 //
 // # Concurrency
