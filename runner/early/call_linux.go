@@ -2,7 +2,7 @@ package early
 
 import (
 	"runtime"
-	"unsafe"
+	_ "unsafe" // for linkname
 )
 
 // rawSyscall6 is syscall.RawSyscall6, which needs no initialisation. Go keeps
@@ -19,8 +19,8 @@ func call(number, a1, a2, a3, a4 uintptr) uintptr {
 }
 
 // numbers are those of the system calls that are made here, prlimit64, prctl,
-// rt_sigprocmask and rt_sigaction: the constants of package syscall would bring its initialisation
-// along. They are 0 where they are not known here.
+// rt_sigprocmask and rt_sigaction: the constants of package syscall would bring its
+// initialisation along. They are 0 where they are not known here.
 type numbers struct{ limit, control, mask, action uintptr }
 
 func calls() numbers {
@@ -40,5 +40,3 @@ func calls() numbers {
 	}
 	return numbers{}
 }
-
-var _ unsafe.Pointer // for linkname

@@ -12,9 +12,9 @@ const (
 // sigsetBytes is the size that rt_sigprocmask and rt_sigaction want to be told.
 const sigsetBytes = 8
 
-// ignored are the signals that end a program and that Go does not let it block:
+// Ignored are the signals that end a program and that Go does not let it block:
 // SIGHUP, SIGINT, SIGQUIT, SIGABRT and SIGTERM (signal(7)).
-var ignored = [...]uintptr{1, 2, 3, 6, 15}
+var Ignored = [...]uintptr{1, 2, 3, 6, 15}
 
 // action is the start of struct sigaction, and no shorter than any: handler, flags,
 // restorer, mask. The handler is SIG_IGN.
@@ -27,8 +27,8 @@ type action struct {
 // platforms of which the system calls are known here.
 const blocked = 1<<(10-1) | 1<<(12-1) | 1<<(14-1)
 
-// guardianName is what ps shows of a guardian, at most 15 bytes.
-var guardianName = [16]byte{'p', 'r', 'p', '-', 'g', 'u', 'a', 'r', 'd', 'i', 'a', 'n'}
+// GuardianName is what ps shows of a guardian, at most 15 bytes.
+const GuardianName = "prp-guardian"
 
 // hidden says that this process was started as a guardian: it is undumpable
 // (ptrace(2), "Ptrace access mode checking"), ignores the signals that it cannot
@@ -60,9 +60,10 @@ func hide() bool {
 		return false
 	}
 	ignore := action{handler: 1}
-	for _, signal := range ignored {
+	for _, signal := range Ignored {
 		call(n.action, signal, uintptr(unsafe.Pointer(&ignore)), 0, sigsetBytes)
 	}
-	call(n.control, setName, uintptr(unsafe.Pointer(&guardianName)), 0, 0)
+	name := [len(GuardianName) + 1]byte([]byte(GuardianName + "\x00"))
+	call(n.control, setName, uintptr(unsafe.Pointer(&name)), 0, 0)
 	return true
 }

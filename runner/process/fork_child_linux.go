@@ -84,14 +84,21 @@ func guardianChild(p *forkPlan) {
 			// It is this process's no more, but the runner's, which is the
 			// next subreaper.
 			o.left = 1
-			for {
-				call(unix.SYS_EXIT_GROUP, 0, 0, 0, 0)
-			}
+			leave(0)
 		}
 		becomeGuardian(p)
 	}
+	leave(forkFailed)
+}
+
+// leave does not return.
+//
+//go:nosplit
+//go:noinline
+//go:norace
+func leave(status uintptr) {
 	for {
-		call(unix.SYS_EXIT_GROUP, forkFailed, 0, 0, 0)
+		call(unix.SYS_EXIT_GROUP, status, 0, 0, 0)
 	}
 }
 
@@ -213,7 +220,5 @@ func harnessChild(p *forkPlan) {
 			uintptr(unsafe.Pointer(p.argv)), uintptr(unsafe.Pointer(p.env)), 0)
 	}
 	p.outcome.harnessErr = errno
-	for {
-		call(unix.SYS_EXIT_GROUP, forkFailed, 0, 0, 0)
-	}
+	leave(forkFailed)
 }

@@ -23,6 +23,11 @@ import (
 // than its own. Until it has done that, or given it up, the fork is under way.
 type fork struct {
 	plan forkPlan
+	// over is closed once the guardian has executed this program, or is gone.
+	// The outcome is whole then, and pid is the guardian's, or an error's
+	// number as a negative one.
+	over chan struct{}
+	pid  int
 	// strings are what plan points to.
 	path, guardPath *byte
 	children        *byte
@@ -125,7 +130,7 @@ type cloneArgs struct {
 // newFork makes everything ready for children that can allocate nothing. The
 // descriptors stay the caller's; none of them is 0, 1 or 2.
 func newFork(l launch, o Options, inLeaf bool, control, null int) (*fork, error) {
-	f := new(fork)
+	f := &fork{over: make(chan struct{})}
 	p := &f.plan
 	var err error
 	if p.outcome, err = newOutcome(); err != nil {
@@ -209,29 +214,27 @@ func originalFiles() early.Limit {
 	return was
 }
 
-// run forks, and returns when there is a harness, or can be none. over gives the
-// guardian's number, or an error's as a negative one, once the guardian has
-// executed this program or is gone: the outcome is final then. words are the
+// run forks, and returns when there is a harness, or can be none. words are the
 // guardian's, children is subscribed to SIGCHLD.
-func (f *fork) run(words <-chan said, children <-chan os.Signal) (over chan int) {
-	over = make(chan int, 1)
+func (f *fork) run(words <-chan said, children <-chan os.Signal) {
 	syscall.ForkLock.Lock()
 	defer syscall.ForkLock.Unlock()
-	go withFullMask(func() { over <- forkWaiting(&f.plan) })
-	f.await(words, children, over)
-	return over
+	go withFullMask(func() {
+		f.pid = forkWaiting(&f.plan)
+		close(f.over)
+	})
+	f.await(words, children)
 }
 
 // await returns with the first word of the guardian, or when the fork is over.
 // A guardian that somebody stops before that is ended: it would be waited for
 // without end.
-func (f *fork) await(words <-chan said, children <-chan os.Signal, over chan int) {
+func (f *fork) await(words <-chan said, children <-chan os.Signal) {
 	for {
 		select {
 		case <-words:
 			return
-		case pid := <-over:
-			over <- pid
+		case <-f.over:
 			return
 		case <-children:
 			g := &guardian{pid: int(f.plan.outcome.guardianNumber())}

@@ -21,25 +21,16 @@ func TestStoppedFork(t *testing.T) {
 	stopped := exec.Command("/bin/sleep", "1000")
 	startOwned(t, stopped)
 	defer owned.remove(stopped.Process.Pid)
-	f := new(fork)
+	f := &fork{over: make(chan struct{})}
 	f.plan.outcome = &outcome{guardian: int32(stopped.Process.Pid)}
 	children := watchChildren()
 	defer unwatch(children)
 	unix.Kill(stopped.Process.Pid, unix.SIGSTOP)
-	over, ended := make(chan int, 1), make(chan error, 1)
-	go func() {
-		err := stopped.Wait()
-		over <- stopped.Process.Pid
-		ended <- err
-	}()
-	go func() {
-		f.await(nil, children, over)
-		ended <- nil
-	}()
+	go f.await(nil, children)
+	ended := make(chan error, 1)
+	go func() { ended <- stopped.Wait() }()
 	err := receive(t, ended, "the end of a guardian that was stopped")
-	if err == nil {
-		err = receive(t, ended, "the end of a guardian that was stopped")
-	}
+	close(f.over)
 	state := stopped.ProcessState.Sys().(syscall.WaitStatus)
 	if err == nil || !state.Signaled() || state.Signal() != unix.SIGKILL {
 		t.Errorf("a guardian that was stopped ended with %v, want SIGKILL", err)
@@ -147,28 +138,44 @@ func TestOthers(t *testing.T) {
 }
 
 // TestShortLife: a harness that has ended before its guardian has executed its
-// program is this process's. Its exit is the true one, what it has left goes,
+// program, and has left nothing, needs no such program: its exit is the true one,
 // and nothing tells of a guardian that had died.
 func TestShortLife(t *testing.T) {
-	for i, o := range []Options{{guardPatience: hang}, {guardPatience: hang, noCgroup: true}} {
-		l := newLife(t)
-		r := start(t, o, script(l, "setsid sleep 1000 & echo ready; kill -9 $$")...)
-		r.expect(t, "ready")
+	for _, o := range []Options{{}, {noCgroup: true}} {
+		o.guardPatience, o.guardProgram = hang, "/nonexistent/guardian"
+		r := start(t, o, "/bin/sh", "-c", "kill -9 $$")
 		if e := r.exit(t); e != (Exit{Signal: 9, Signaled: true}) {
 			t.Errorf("exit %+v, want signal 9", e)
 		}
 		r.Kill()
 		g := r.gone(t)
-		if l.lives() || len(g.Survivors) > 0 || g.Swept != 1 {
-			t.Errorf("a descendant lives, or another number than 1 was swept: %+v", g)
-		}
-		if !slices.Contains(g.Means, MeanGuardian) {
-			t.Errorf("means %q, want the guardian", g.Means)
+		if len(g.Survivors) > 0 || g.Swept != 0 || !slices.Contains(g.Means, MeanGuardian) {
+			t.Errorf("%+v, want nothing swept, and the guardian among the means", g)
 		}
 		for _, note := range r.s.Notes() {
 			if strings.HasPrefix(note, "guardian") {
-				t.Errorf("%d: unexpected note %q", i, note)
+				t.Errorf("unexpected note %q", note)
 			}
+		}
+	}
+}
+
+// TestShortLifeWithADaemon: where a harness has left something, its guardian does
+// execute its program, and does not leave it to this process, which may die.
+func TestShortLifeWithADaemon(t *testing.T) {
+	for _, o := range []Options{{}, {noCgroup: true}} {
+		o.guardPatience = hang
+		l := newLife(t)
+		r := start(t, o, script(l, "setsid sleep 1000 & echo ready; read x; exit 42")...)
+		r.expect(t, "ready")
+		r.Stdin.WriteString("go on\n")
+		if e := r.exit(t); e != (Exit{Code: 42}) {
+			t.Errorf("exit %+v, want code 42", e)
+		}
+		awaitGuardian(t, r.s.guard.pid)
+		r.Kill()
+		if g := r.gone(t); l.lives() || len(g.Survivors) > 0 || g.Swept != 1 {
+			t.Errorf("a descendant lives, or another number than 1 was swept: %+v", g)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // of the harness's cgroup leaf, which tells whose guardian it is; the leaf's
 // directory, "" where there is no leaf; and the numbers of three descriptors: its
 // end of the control stream, and the leaf's two, -1 where there is none.
-const guardianName = "prp-guardian"
+const guardianName = early.GuardianName
 
 // guardianArgs is how many arguments a guardian has, its own name among them.
 const guardianArgs = 6
@@ -95,8 +95,8 @@ func serveGuardian(leafDir string, numbers []string) int {
 // does not, and that end a program, are ignored.
 func hide() {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	for _, sig := range [...]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM} {
-		ignore(sig)
+	for _, sig := range early.Ignored {
+		ignore(unix.Signal(sig))
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 			if s.subreaper {
 				f.plan.patience = unix.NsecToTimespec(int64(s.opts.patience()))
 			}
-			return p.fork(f)
+			return p.start(f)
 		})
 		return err
 	})
@@ -144,24 +144,23 @@ func (s *Supervisor) startGuarded(l launch, c *Child) error {
 	return nil
 }
 
-// fork starts guardian and harness. It gives the guardian's number, or the error
-// that there is no harness for.
-func (p *proxy) fork(f *fork) (int, error) {
-	p.over = f.run(p.words, p.children)
-	p.outcome = f.plan.outcome
+// start forks. It gives the guardian's number, or the error that there is no
+// harness for.
+func (p *proxy) start(f *fork) (int, error) {
+	f.run(p.words, p.children)
+	p.over, p.outcome = f.over, f.plan.outcome
 	p.guard.pid = int(p.outcome.guardianNumber())
 	p.born.pid = int(p.outcome.harness)
 	select {
-	case pid := <-p.over:
-		if pid < 0 {
-			return 0, syscall.Errno(-pid)
+	case <-f.over:
+		if f.pid < 0 {
+			return 0, syscall.Errno(-f.pid)
 		}
 		if err := p.outcome.failure(); err != nil {
 			p.guard.kill() // it has nothing to guard
-			reapWithin(pid, deathBound)
+			reapWithin(f.pid, deathBound)
 			return 0, err
 		}
-		p.over <- pid
 	default:
 	}
 	return p.guard.pid, nil
@@ -205,10 +204,8 @@ type proxy struct {
 	child *Child
 	born  birth
 
-	// over is as fork.run gives it, nil once that has been taken; outcome is
-	// whole then.
-	over     chan int
-	outcome  *outcome
+	over     chan struct{} // of the fork, nil once that has been heard
+	outcome  *outcome      // of the fork, whole once that is over
 	words    chan said     // closed when the guardian is gone
 	quit     chan struct{} // ends who listens
 	children chan os.Signal

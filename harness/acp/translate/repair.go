@@ -37,7 +37,7 @@ func Repair(line []byte) (repaired []byte, replaced int) {
 	return append(out, line[from:]...), bad
 }
 
-const unicodeEscape = len(`\uXXXX`)
+const unicodeEscape = len(`\u0000`)
 
 // escape is the width of the escape at the start of b, a surrogate pair being
 // one; lone is an escape of half a pair.
@@ -56,7 +56,7 @@ func escape(b []byte) (width int, lone bool) {
 	return unicodeEscape, true
 }
 
-// codeUnit reads \uXXXX.
+// codeUnit reads \u and four hexadecimal digits.
 func codeUnit(b []byte) (unit int, ok bool) {
 	if len(b) < unicodeEscape || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
