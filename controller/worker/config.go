@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"prp/controller/bridge"
@@ -46,8 +48,9 @@ type Config struct {
 	// and stdout; it starts processes that outlive the worker. Without it, or
 	// where the system does not tell the start of a process, there are none.
 	Keeper []string
-	// Env is the environment of the runner and of the keeper, CommandEnv what
-	// is added to it for commands, NAME=VALUE each.
+	// Env is the environment of the runner and of the keeper, NAME=VALUE each.
+	// CommandEnv is what commands see besides, and a NAME alone what they do not
+	// see.
 	Env, CommandEnv []string
 	// Secrets are values that are masked in everything that is sent or kept.
 	Secrets []string
@@ -67,6 +70,21 @@ const (
 	processesDir  = "processes"
 )
 
+// processors is the variable that tells a Go program how many processors to use.
+const processors = "GOMAXPROCS"
+
+// oneProcessor has the runner and the harness of a command start for one processor,
+// which takes them a tenth less: both only hand lines on. The command does not see
+// it. Where the environment says how many processors it is to be, that stays.
+func (c *Config) oneProcessor() {
+	if len(c.Runner) == 0 || slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, processors+"=") }) {
+		return
+	}
+	c.Env = append(slices.Clone(c.Env), processors+"=1")
+	c.Runner = append(slices.Clone(c.Runner), "--env-allow", processors)
+	c.CommandEnv = append([]string{processors}, c.CommandEnv...)
+}
+
 func (c *Config) fill() error {
 	if err := bridge.CheckDoor(c.ID, maxID, c.Dir); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -83,6 +101,7 @@ func (c *Config) fill() error {
 	if c.Report == nil {
 		c.Report = func(string) {}
 	}
+	c.oneProcessor()
 	for _, sub := range []string{filesDir, processesDir} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, sub), 0o700); err != nil {
 			return err

@@ -121,7 +121,7 @@ func (w *Worker) spec(args runArgs) (runSpec, *Error) {
 }
 
 // encodeTurn makes the payload that has a command harness run a program. Env is
-// NAME=VALUE each; a later one replaces an earlier.
+// NAME=VALUE each, or NAME for what is taken away; a later one replaces an earlier.
 func encodeTurn(argv []string, dir string, env []string, stdin *string) json.RawMessage {
 	b := append([]byte(`{"turnId":`), protocol.AppendString(nil, turnID)...)
 	b = protocol.AppendString(append(b, `,"text":`...), argv[0])
@@ -130,15 +130,21 @@ func encodeTurn(argv []string, dir string, env []string, stdin *string) json.Raw
 		b = protocol.AppendString(b, word)
 	}
 	b = protocol.AppendString(append(b, `],"cwd":`...), dir)
-	values := map[string]string{}
+	values := map[string]*string{} // nil: taken away
 	for _, v := range env {
-		name, value, _ := strings.Cut(v, "=")
-		values[name] = value
+		name, value, ok := strings.Cut(v, "=")
+		if values[name] = nil; ok {
+			values[name] = &value
+		}
 	}
 	before := `,"env":{`
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		b = protocol.AppendString(append(b, before...), name)
-		b = protocol.AppendString(append(b, ':'), values[name])
+		if v := values[name]; v != nil {
+			b = protocol.AppendString(append(b, ':'), *v)
+		} else {
+			b = append(b, ":null"...)
+		}
 		before = ","
 	}
 	if len(values) > 0 {

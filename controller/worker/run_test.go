@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"prp/controller/devserver"
 )
 
 // TestRun: rows 4, 5, 6 and 8.
@@ -224,5 +226,30 @@ func TestStatusFits(t *testing.T) {
 	}
 	if offset != size || parts < 2 {
 		t.Errorf("%.0f bytes in %d parts, want %d in several", offset, parts, size)
+	}
+}
+
+// TestProcessors: the programs between worker and command start for one processor.
+// The command knows nothing of it, and sees what somebody has given it.
+func TestProcessors(t *testing.T) {
+	for want, give := range map[string]func(p *peer) string{
+		"unset\n": func(*peer) string { return "" },
+		"2\n": func(p *peer) string {
+			p.cfg.Env = append(p.cfg.Env, "GOMAXPROCS=2")
+			p.cfg.Runner = append(p.cfg.Runner, "--env-allow", "GOMAXPROCS")
+			return ""
+		},
+		"3\n": func(p *peer) string {
+			p.cfg.CommandEnv = append(p.cfg.CommandEnv, "GOMAXPROCS=3")
+			return ""
+		},
+		"4\n": func(*peer) string { return `,"env":{"GOMAXPROCS":"4"}` },
+	} {
+		p := serve(t, devserver.WorkerConfig{})
+		more := give(p)
+		p.start()
+		if r := p.do(ToolRun, `{"argv":["sh","-c","echo ${GOMAXPROCS-unset}"]`+more+`}`); r.Stdout != want {
+			t.Errorf("the output is %q, want %q: %s", r.Stdout, want, r.Raw)
+		}
 	}
 }

@@ -312,18 +312,20 @@ func TestTextIsNoStdin(t *testing.T) {
 var allMembers = strings.Join(Members(), ",")
 
 // TestTurnPlace: the program runs in the turn's folder and environment; that of
-// the adapter stays below, and the PATH of the turn finds the program.
+// the adapter stays below, but for what the turn takes away, and the PATH of the turn
+// finds the program.
 func TestTurnPlace(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/tool", []byte("#!/bin/sh\necho $A-$PRP_KEPT-$(/bin/pwd)\n"), 0o755); err != nil {
+	if err := os.WriteFile(dir+"/tool", []byte("#!/bin/sh\necho $A-$PRP_KEPT-${PRP_GONE-gone}-$(/bin/pwd)\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PRP_KEPT", "kept")
+	t.Setenv("PRP_GONE", "here")
 	for _, argv := range []string{`["tool"]`, `["./tool"]`} {
 		p := play(t, allMembers)
-		p.begin(fmt.Sprintf(`{"turnId":"t","text":"","argv":%s,"cwd":%q,"env":{"A":"a=b","PATH":%q}}`, argv, dir, dir))
+		p.begin(fmt.Sprintf(`{"turnId":"t","text":"","argv":%s,"cwd":%q,"env":{"A":"a=b","PATH":%q,"PRP_GONE":null,"PRP_NEVER":null}}`, argv, dir, dir))
 		p.end(child.Exit{}, protocol.DispositionDone, started, executing, begun, item, protocol.EventItemCompleted, protocol.EventTurnCompleted, closed)
-		if want := "a=b-kept-" + dir + "\n"; p.text["stdout"] != want {
+		if want := "a=b-kept-gone-" + dir + "\n"; p.text["stdout"] != want {
 			t.Errorf("stdout is %q, want %q", p.text["stdout"], want)
 		}
 	}
@@ -343,6 +345,8 @@ func TestRefusedTurns(t *testing.T) {
 		{"both", all, `"argv":["a"],"command":"b"`, "got both"},
 		{"empty cwd", all, `"argv":["a"],"cwd":""`, "cwd: expected"},
 		{"env of numbers", all, `"argv":["a"],"env":{"A":1}`, "env: expected"},
+		{"env of truths", all, `"argv":["a"],"env":{"A":false}`, "env: expected"},
+		{"env with = and null", all, `"argv":["a"],"env":{"A=B":null}`, `got "A=B"`},
 		{"env with =", all, `"argv":["a"],"env":{"A=B":"secret"}`, `got "A=B"`},
 		{"a list as env", all, `"argv":["a"],"env":[]`, "env: expected"},
 		{"env not allowed", "argv", `"argv":["a"],"env":{}`, "turn.start gives env"},

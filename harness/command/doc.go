@@ -33,5 +33,5 @@
 // being ended. A turn.start that asks for what [Options] does not allow starts
 // nothing. The program's stdin is empty unless the turn gives it, or its text is
 // allowed to be it. A turn's cwd and env become the adapter's own before the
-// program is looked up.
+// program is looked up; a null in env takes a variable away.
 package command

@@ -73,7 +73,13 @@ type turn struct {
 	stdin   *string
 	timeout time.Duration // 0: none
 	cwd     string        // empty: the adapter's own
-	env     [][2]string   // added to the adapter's own
+	env     []variable    // changes to the adapter's own
+}
+
+// variable is one of the environment.
+type variable struct {
+	name, value string
+	gone        bool // the program does not see it
 }
 
 // readTurn reads the payload of turn.start, a checked object. A member that is
@@ -143,15 +149,19 @@ func (t *turn) readPlace(members map[string]jsontext.Value) error {
 	if raw := members[memberEnv]; raw != nil {
 		env := membersOf(raw)
 		if env == nil {
-			return errors.New("env: expected an object of strings")
+			return errors.New("env: expected an object of strings and nulls")
 		}
 		for _, name := range slices.Sorted(maps.Keys(env)) {
-			value, ok := stringOf(env[name])
-			if !ok || name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-				// The value may be a secret.
-				return fmt.Errorf("env: expected names without = and values that are strings without NUL, got %q", name)
+			v := variable{name: name, gone: env[name].Kind() == 'n'}
+			ok := v.gone
+			if !ok {
+				v.value, ok = stringOf(env[name])
 			}
-			t.env = append(t.env, [2]string{name, value})
+			if !ok || name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(v.value, 0) {
+				// The value may be a secret.
+				return fmt.Errorf("env: expected names without =, and values that are strings without NUL or null, got %q", name)
+			}
+			t.env = append(t.env, v)
 		}
 	}
 	return nil
@@ -161,7 +171,13 @@ func (t *turn) readPlace(members map[string]jsontext.Value) error {
 // that the program is looked up and started as if the runner had given them.
 func (t *turn) enter() error {
 	for _, v := range t.env {
-		if err := os.Setenv(v[0], v[1]); err != nil {
+		var err error
+		if v.gone {
+			err = os.Unsetenv(v.name)
+		} else {
+			err = os.Setenv(v.name, v.value)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -26,14 +26,12 @@ type leaf struct {
 	killFD int // cgroup.kill
 }
 
-// newLeaf makes the leaf called name. Its error says which means is missing.
-func newLeaf(name string) (*leaf, error) {
-	parent, err := ownCgroup()
-	if err != nil {
-		return nil, err
-	}
+// newLeaf makes the leaf called name below a cgroup. Its error says which means
+// is missing.
+func newLeaf(parent, name string) (*leaf, error) {
 	dir := filepath.Join(parent, name)
-	if err := unix.Mkdir(dir, 0o755); err != nil {
+	err := unix.Mkdir(dir, 0o755)
+	if err != nil {
 		return nil, fmt.Errorf("no cgroup can be made below %q: %w", parent, err)
 	}
 	l := &leaf{dir: dir, fd: -1, killFD: -1}
@@ -48,15 +46,12 @@ func newLeaf(name string) (*leaf, error) {
 	return l, nil
 }
 
-// adoptLeaf takes over the leaf of a guardian that has died; nil where there
-// is none.
-func adoptLeaf(name string) *leaf {
-	parent, err := ownCgroup()
-	if err != nil {
-		return nil
-	}
-	l := &leaf{dir: filepath.Join(parent, name), fd: -1}
+// reopen gives the leaf of a guardian that has gone, after [leaf.close]; nil
+// where the leaf is gone as well.
+func (l *leaf) reopen() *leaf {
+	var err error
 	if l.killFD, err = unix.Open(filepath.Join(l.dir, "cgroup.kill"), unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		l.killFD = -1
 		return nil
 	}
 	return l

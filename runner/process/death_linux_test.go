@@ -223,8 +223,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if alive(guard) || l.lives() {
 			t.Errorf("started %v: the guardian lives: %v; a descendant lives: %v", started, alive(guard), l.lives())
 		}
-		if left := adoptLeaf(s.leafName); left != nil {
-			t.Errorf("started %v: the cgroup %q is left", started, left.dir)
+		if s.leaf != nil {
+			if _, err := os.Stat(s.leaf.dir); !os.IsNotExist(err) {
+				t.Errorf("started %v: the cgroup %q is left: %v", started, s.leaf.dir, err)
+			}
 		}
 		if err := s.Close(); err != nil {
 			t.Errorf("a second Close: %v", err)

@@ -52,17 +52,17 @@ func startOf(p *procfs, pid int) uint64 {
 	return s.start
 }
 
-// makeLeaf makes the harness's cgroup leaf, where that can be had.
-func (s *Supervisor) makeLeaf() {
-	if s.opts.noCgroup {
-		return
+// makeLeaf makes the harness's cgroup leaf, where that can be had, and gives the
+// cgroup above it, "" where there is none.
+func (s *Supervisor) makeLeaf() string {
+	parent, err := ownCgroup()
+	if err == nil {
+		s.leaf, err = newLeaf(parent, s.leafName)
 	}
-	l, err := newLeaf(s.leafName)
 	if err != nil {
 		s.note("cgroup: " + err.Error())
-		return
 	}
-	s.leaf = l
+	return parent
 }
 
 // refuseLeaf takes a leaf away in which the harness was not born.

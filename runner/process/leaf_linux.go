@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,17 +57,20 @@ func pidNamespace() uint64 {
 	return st.Ino
 }
 
-// removeDeadLeaves takes away the empty leaves of runners that are dead, and
-// whose guardian has died before it could. A cgroup that holds a process cannot
+// removeDeadLeaves takes away the empty leaves below a cgroup of runners that are
+// dead, and whose guardian has died before it could. The leaf called own is left
+// alone. A cgroup that holds a process cannot
 // be removed.
-func removeDeadLeaves() {
-	parent, err := ownCgroup()
-	if err != nil {
-		return
-	}
+func removeDeadLeaves(parent, own string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() == own || !strings.HasPrefix(e.Name(), leafPrefix)
+	})
+	if len(entries) == 0 {
+		return // as a rule
 	}
 	proc := openProc()
 	if proc == nil {

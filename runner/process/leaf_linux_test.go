@@ -33,8 +33,12 @@ func TestDeadLeaves(t *testing.T) {
 		{"another namespace", leafOwner{mine.namespace + 1, gone.Process.Pid, mine.start}.name(distant), false, false},
 		{"no leaf", leafPrefix + "test-others", false, false},
 	}
+	parent, err := ownCgroup()
+	if err != nil {
+		t.Skip("no cgroup can be made here: ", err)
+	}
 	for _, row := range rows {
-		l, err := newLeaf(row.name)
+		l, err := newLeaf(parent, row.name)
 		if err != nil {
 			t.Skip("no cgroup can be made here: ", err)
 		}
@@ -50,13 +54,9 @@ func TestDeadLeaves(t *testing.T) {
 			})
 		}
 	}
-	removeDeadLeaves()
+	removeDeadLeaves(parent, mine.name(0))
 	for _, row := range rows {
-		parent, err := ownCgroup()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = os.Stat(parent + "/" + row.name)
+		_, err := os.Stat(parent + "/" + row.name)
 		if os.IsNotExist(err) != row.goes {
 			t.Errorf("%s: %q is gone: %v, want %v (%v)", row.what, row.name, os.IsNotExist(err), row.goes, err)
 		}

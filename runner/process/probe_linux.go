@@ -34,7 +34,11 @@ func Probe() []Mean {
 
 func probeCgroup() Mean {
 	m := Mean{Name: MeanCgroup}
-	l, err := newLeaf(fmt.Sprintf("prp-probe-%d", unix.Getpid()))
+	parent, err := ownCgroup()
+	var l *leaf
+	if err == nil {
+		l, err = newLeaf(parent, fmt.Sprintf("prp-probe-%d", unix.Getpid()))
+	}
 	if err != nil {
 		m.Detail = fmt.Sprintf("Not available: %v.", err)
 		return m

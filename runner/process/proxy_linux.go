@@ -334,7 +334,7 @@ func (p *proxy) takeOver() {
 	t.leader, t.since = p.born.pid, p.born.since
 	t.exitSeen, t.sweepOff = p.exitSeen, p.s.opts.noSweep
 	if p.born.inLeaf {
-		t.leaf = adoptLeaf(p.s.leafName)
+		t.leaf = p.s.leaf.reopen()
 	}
 	if _, _, gone := peek(t.leader); gone {
 		t.exitSeen, t.reaped = true, true
@@ -350,7 +350,6 @@ func (p *proxy) takeOver() {
 	// of its life.
 	means := p.s.means(t.leaf != nil, p.outcome.left != 0)
 	result := t.run()
-	adoptLeaf(p.s.leafName).remove() // one that was busy
 	result.Means = means
 	p.s.finish(p.child, result)
 }

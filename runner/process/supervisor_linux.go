@@ -80,10 +80,13 @@ func Open(o Options) (*Supervisor, error) {
 	}
 	go func() {
 		catchChildren()
-		s.makeLeaf()
-		close(s.ready)
+		parent := ""
 		if !o.noCgroup {
-			removeDeadLeaves()
+			parent = s.makeLeaf()
+		}
+		close(s.ready)
+		if parent != "" {
+			removeDeadLeaves(parent, s.leafName)
 		}
 	}()
 	return s, nil

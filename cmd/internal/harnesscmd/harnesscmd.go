@@ -45,7 +45,7 @@ flags of command:
   --from-turn LIST
                   what a turn may decide, with commas: argv or command (for the
                   shell) instead of PROGRAM, stdin, timeoutMs, cwd, env (added
-                  to the adapter's own); nothing otherwise; text gives PROGRAM
+                  to the adapter's own, null takes away); nothing otherwise; text gives PROGRAM
                   the text of the turn as stdin
 
 flags of acp:
