@@ -204,7 +204,8 @@ func (l *looker) automaton() *automaton {
 }
 
 // pieceSize is how much of a text is searched before it is asked whether to go
-// on, in bytes and to the end of a line.
+// on, in bytes and to the end of a line. It is asked earlier where a pattern has
+// taken maxSteps.
 const pieceSize = 64 << 10
 
 // file gives the first match of each line to found, until that or goOn says no.
@@ -214,12 +215,14 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 	if l.re != nil && len(l.literal) == 0 && l.hides(text) {
 		lines = nil // line by line: the automaton sees no line as it is shown
 	}
-	number, counted, limit := 1, 0, 0
+	number, counted, limit, steps := 1, 0, 0, int64(0)
 	for at := 0; at < len(text); {
-		if at >= limit {
+		if at >= limit || steps+lines.worked() >= maxSteps {
 			if !goOn() {
 				return
 			}
+			steps = 0
+			lines.rest()
 			limit = lineEnd(text, min(at+pieceSize, len(text)-1)) + 1
 		}
 		hit := l.candidate(text[at:min(limit, len(text))], lines)
@@ -237,6 +240,7 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 				column = l.index(shown)
 			}
 		}
+		steps += l.steps(line)
 		if column = l.inLine(line, column, lines, goOn); column < 0 {
 			continue
 		}
@@ -246,6 +250,17 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 			return
 		}
 	}
+}
+
+// steps is about what a line costs: its masking, byte by byte, and the pattern.
+func (l *looker) steps(line []byte) (n int64) {
+	if l.mask != nil {
+		n = int64(len(line) + 2*l.mask.Edge)
+	}
+	if l.re != nil {
+		n += int64(len(line)+1) * int64(len(l.prog.Inst))
+	}
+	return n
 }
 
 // hides tells whether there are secrets in a text.
@@ -308,8 +323,8 @@ func (l *looker) inLine(line []byte, at int, lines *automaton, goOn func() bool)
 	return place[0]
 }
 
-// maxSteps is how many steps of an instruction and a byte package regexp may take
-// in one go: some tenths of a second.
+// maxSteps is how many steps of an instruction and a byte a pattern may take in one
+// go: some tenths of a second.
 const maxSteps = 1 << 24
 
 // heeding is a line that ends where the search is to end: package regexp cannot

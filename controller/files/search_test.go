@@ -201,6 +201,52 @@ func TestSearchStops(t *testing.T) {
 	}
 }
 
+// TestSearchStopsInShortLines: many short lines and a large pattern take as long as
+// one long line, so it is asked between them, with an automaton and without.
+func TestSearchStopsInShortLines(t *testing.T) {
+	l, err := newLooker(&SearchRequest{Query: strings.Repeat("(x?){1000}", 6) + "c$", Kind: KindRegex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bytes.Repeat([]byte("ab\n"), 5000)
+	if len(text) > pieceSize || len(text)*len(l.prog.Inst) < 4*maxSteps {
+		t.Fatalf("%d bytes and %d instructions try nothing", len(text), len(l.prog.Inst))
+	}
+	for _, lines := range []*automaton{nil, newAutomaton(l.prog)} {
+		asked := 0
+		l.file(text, lines, func() bool { asked++; return asked < 3 }, func(Match) bool { return true })
+		if lines == nil && asked != 3 {
+			t.Errorf("it was asked %d times, want 3: the third says no", asked)
+		}
+		if lines != nil && lines.work > int64(maxSteps+len(l.prog.Inst)) {
+			t.Errorf("the automaton has taken %d steps at once", lines.work)
+		}
+	}
+	// So does the masking of lines that are short for the secrets.
+	masked, err := newLooker(&SearchRequest{Query: "nothing", Kind: KindText, Mask: &Mask{
+		Whole: func(b []byte) []byte { return b }, Edge: maxSteps / 100, Part: func(b []byte, from, to int) []byte { return b[from:to] },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	masked.file(bytes.Repeat([]byte("nothing\n"), 400), nil, func() bool { asked++; return true }, func(Match) bool { return true })
+	if asked < 400/100 {
+		t.Errorf("with a mask it was asked %d times", asked)
+	}
+	// An automaton that has worked long leaves a line to who asks first.
+	a := newAutomaton(l.prog)
+	a.work = maxSteps
+	if at := a.find([]byte("zz\n")); at != 0 {
+		t.Errorf("it goes on to %d", at)
+	}
+	asked = 0
+	l.file([]byte("zz\n"), a, func() bool { asked++; return true }, func(Match) bool { return true })
+	if asked < 1 || a.work >= maxSteps {
+		t.Errorf("asked %d times, and %d steps are still counted", asked, a.work)
+	}
+}
+
 // TestSearchNoGuess: remote.md rule 7. Whether a secret is in a file cannot be
 // asked piece by piece.
 func TestSearchNoGuess(t *testing.T) {
