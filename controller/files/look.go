@@ -129,6 +129,21 @@ func (l *looker) name(name string) bool {
 	return l.inName(name) && (l.mask == nil || l.inName(string(l.mask.Part([]byte(name), 0, len(name)))))
 }
 
+// shownPath is the path of a file as it is shown, which alone is compared with a
+// glob: else a secret in it could be guessed piece by piece.
+func (l *looker) shownPath(dir, name string) (shownDir, shownName string) {
+	if l.mask == nil {
+		return dir, name
+	}
+	path := strings.TrimPrefix(dir+"/"+name, "/")
+	shown := string(l.mask.Whole([]byte(path)))
+	if shown == path {
+		return dir, name
+	}
+	i := strings.LastIndexByte(shown, '/')
+	return shown[:max(i, 0)], shown[i+1:]
+}
+
 func (l *looker) inName(name string) bool {
 	switch {
 	case l.re != nil:
@@ -352,7 +367,7 @@ func (l *looker) match(text []byte, start, end, number, column int, line []byte)
 			break
 		}
 		up := bytes.LastIndexByte(text[:from-1], '\n') + 1
-		m.Before = append([]string{l.cut(bytes.TrimSuffix(text[up:from-1], []byte("\r")), 0)}, m.Before...)
+		m.Before = append([]string{l.beside(text, up, from-1)}, m.Before...)
 		from = up
 	}
 	to := end + 1
@@ -364,8 +379,18 @@ func (l *looker) match(text []byte, start, end, number, column int, line []byte)
 		if i := bytes.IndexByte(text[to:], '\n'); i >= 0 {
 			down = to + i
 		}
-		m.After = append(m.After, l.cut(bytes.TrimSuffix(text[to:down], []byte("\r")), 0))
+		m.After = append(m.After, l.beside(text, to, down))
 		to = down + 1
 	}
 	return m
+}
+
+// beside is a line around a match. A secret may be on several lines, of which each
+// is too short to be one.
+func (l *looker) beside(text []byte, start, end int) string {
+	line := bytes.TrimSuffix(text[start:end], []byte("\r"))
+	if shown, hidden := l.shown(text, start, start+len(line)); hidden {
+		line = shown
+	}
+	return l.cut(line, 0)
 }

@@ -293,6 +293,44 @@ func TestSearchNoGuess(t *testing.T) {
 	}
 }
 
+// TestSearchContextHides: remote.md rule 7. A secret on several short lines is not
+// shown around a match.
+func TestSearchContextHides(t *testing.T) {
+	const secret = "abc\r\ndef\nghi"
+	hide := func(b []byte) []byte {
+		return bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
+	}
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b)[from:to] }}
+	s, _ := space(t, map[string]string{"f": "open\n" + secret + "\nopen\n"})
+	result, err := s.Search(t.Context(), SearchRequest{Query: "open", ContextLines: 3, Mask: mask}, roomySearch, nil)
+	if err != nil || len(result.Matches) != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	around := slices.Concat(result.Matches[0].After, result.Matches[1].Before)
+	if len(around) != 6 || strings.Join(around, "") != strings.Repeat("*", 18) {
+		t.Errorf("around the matches is %q", around)
+	}
+}
+
+// TestGlobNoGuess: remote.md rule 7. A secret in a name or a folder's name cannot be
+// asked piece by piece with a glob, and what is not secret still can be.
+func TestGlobNoGuess(t *testing.T) {
+	const secret = "hunter2-and-more"
+	hide := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(secret), []byte("[masked]")) }
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b[from:to]) }}
+	s, _ := space(t, map[string]string{secret + ".txt": "x\n", secret + "/sub/f.go": "x\n", "plain.md": "x\n"})
+	for glob, want := range map[string]int{
+		"hunt*": 0, "[!a-g]*.txt": 1, "[!h]*.txt": 1, "hunter2-and-more/**/*.go": 0, "/[!h]*/sub/*.go": 1, "/h*/sub/*.go": 0,
+		"*.txt": 1, "**/sub/*.go": 1, "plain*": 1,
+	} {
+		for _, r := range []SearchRequest{{Query: "x", Glob: glob, Mask: mask}, {Kind: KindName, Glob: glob, Mask: mask}} {
+			if got := places(t, s, r); len(got) != want {
+				t.Errorf("glob %q, kind %q: %q", glob, r.Kind, got)
+			}
+		}
+	}
+}
+
 // TestIgnoredAsGit: what is searched is what git does not ignore.
 func TestIgnoredAsGit(t *testing.T) {
 	git, err := exec.LookPath("git")
