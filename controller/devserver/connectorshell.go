@@ -32,14 +32,14 @@ type Order struct {
 }
 
 // PostOrder hands an order to the connector's server whose files are in a folder,
-// as [Post] does for a worker's. It tells at once what it waits for: a server, a
-// connector, or a question.
+// as [Post] does for a worker's. What it waits for is a server, a connector, or a
+// question.
 func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
 	body, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
-	return postTelling(ctx, dir, ShellPath, body, wait, tell)
+	return PostTo(ctx, dir, ShellPath, body, wait, tell)
 }
 
 // shell takes one order.
