@@ -150,7 +150,7 @@ func (s *searcher) wantsFolder(p *part, name string) bool {
 // wantsFile tells what costs least first.
 func (s *searcher) wantsFile(p *part, at *folder, name string) bool {
 	w := s.work
-	if !w.glob.matches(w.look.shownPath(at.rel, name)) || p.rules.ignored(p.path, name, false) {
+	if w.glob != nil && !w.glob.matches(w.look.shownPath(at.rel, name)) || p.rules.ignored(p.path, name, false) {
 		return false
 	}
 	if w.request.Hidden != nil && w.request.Hidden(filepath.Join(w.top.root.real, filepath.FromSlash(p.path), name)) {
