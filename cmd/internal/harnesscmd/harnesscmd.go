@@ -46,8 +46,8 @@ flags of command:
   --from-turn LIST
                   what a turn may decide, with commas: argv or command (for the
                   shell) instead of PROGRAM, stdin, timeoutMs, cwd, env (added
-                  to the adapter's own, null takes away); nothing otherwise; text gives PROGRAM
-                  the text of the turn as stdin
+                  to the adapter's own; null takes one away); nothing otherwise;
+                  text gives PROGRAM the text of the turn as stdin
 
 flags of acp:
   --preset NAME   claude, codex, gemini, opencode, qwen: how the agent is started
