@@ -61,6 +61,8 @@ type Mask struct {
 	// Part returns b[from:to] without secrets; b has the edges, as far as
 	// there is a text.
 	Part func(b []byte, from, to int) []byte
+	// Shown is what stands for a secret.
+	Shown string
 }
 
 // Read reads a part of a file. Most bounds what the content may take as a JSON

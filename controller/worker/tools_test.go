@@ -211,6 +211,19 @@ func TestMaskedPieces(t *testing.T) {
 	if raw := string(r.Raw); len(r.Fields["matches"].([]any)) != 2 || strings.Contains(raw, secret[:4]) || strings.Contains(raw, secret[len(secret)-4:]) || strings.Count(raw, "[masked]") != 2 {
 		t.Errorf("the search says %s", raw)
 	}
+	// The name of a file is not told either, nor found out by asking for pieces.
+	p.write(secret+".txt", "x")
+	for _, args := range []string{
+		`{"kind":"name","glob":"s3*"}`, `{"kind":"name","glob":"*789.txt"}`, `{"kind":"name","query":"s3cr"}`, `{"query":"x","glob":"[s]*"}`,
+	} {
+		r := p.do(ToolSearch, args)
+		if r.Status != StatusSuccess || len(r.Fields["matches"].([]any)) != 0 {
+			t.Errorf("%s is answered with %s", args, r.Raw)
+		}
+	}
+	if r := p.do(ToolSearch, `{"kind":"name","glob":"*.txt"}`); !strings.Contains(string(r.Raw), `[{"file":"[masked].txt"}]`) {
+		t.Errorf("the search says %s", r.Raw)
+	}
 }
 
 // TestExchangedInQueue: row 16. A path that is exchanged while its command waits
