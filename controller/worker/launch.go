@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -104,7 +104,7 @@ func (l *launcher) prepare() (*run, error) {
 			}
 			if e.EventType == protocol.EventRunTerminal {
 				t := new(protocol.Terminal)
-				if json.Unmarshal(e.Payload, t) == nil {
+				if bridge.Decode(e.Payload, t) == nil {
 					ended <- t // the first is the only one
 				}
 			}
