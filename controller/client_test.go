@@ -224,7 +224,7 @@ func TestSendContext(t *testing.T) {
 	}()
 	order(t, c, orders{})
 	cancel()
-	if err := <-sent; !errors.Is(err, context.Canceled) {
+	if err := came(t, "the end of Send", sent); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if _, err := c.Send(ctx, Command{Type: protocol.RunnerDrain}); !errors.Is(err, context.Canceled) {
@@ -364,7 +364,7 @@ func TestOnEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Close()
-		<-c.Done()
+		came(t, "the end of the run", c.Done())
 		for i, seq := range seen {
 			if seq != int64(i+1) {
 				t.Errorf("the events are %v", seen)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"prp/protocol"
 )
@@ -26,16 +25,6 @@ func (p *peer) spares() []*run {
 	return list
 }
 
-// finished waits until a channel is closed, for so long that only a hang is longer.
-func finished(t *testing.T, what string, closed <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-closed:
-	case <-time.After(hang):
-		t.Fatalf("%s is not over after %s", what, hang)
-	}
-}
-
 // TestSpare: issue point 3. The next commands find their runners ready, the one
 // that has waited longest first; one whose runner was killed meanwhile is passed
 // over; none is left when the worker ends.
@@ -50,7 +39,7 @@ func TestSpare(t *testing.T) {
 	runs("without a spare")
 	first := p.spares()
 	runs("with a spare")
-	finished(t, "the first spare", first[0].over) // it was the one
+	came(t, "the first spare", first[0].over) // it was the one
 	second := p.spares()
 	if slices.Contains(second, first[0]) || !slices.Contains(second, first[1]) {
 		t.Fatal("the spares are not those that were not used, and a new one")
@@ -97,13 +86,13 @@ cat > /dev/null`
 	if err != nil {
 		t.Fatal(err)
 	}
-	finished(t, "the run", r.over)
+	came(t, "the run", r.over)
 	end := r.last
 	if end == nil || end.RunTerminalState != protocol.RunFailed || end.Reconciliation.Reason != protocol.ReasonRunTimedOut || *end.Reconciliation.ProcessExit.ExitCode != 3 {
 		t.Errorf("the end is %+v", end)
 	}
 	r.client.Close()
-	finished(t, "the runner", r.gone)
+	came(t, "the runner", r.gone)
 }
 
 // TestSpareForTheNext: where a command takes the last spare, the next one starts
