@@ -62,8 +62,8 @@ type SearchResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
-// Match is one place. File is without secrets. Line and Column count from 1, Column in bytes, in a line
-// with secrets without them; both are 0 for a name.
+// Match is one place. File is without secrets. Line and Column count from 1, Column
+// in bytes, in a line with secrets without them; both are 0 for a name.
 type Match struct {
 	File   string   `json:"file"`
 	Line   int      `json:"line,omitempty"`
