@@ -223,8 +223,12 @@ func (c *Client) read(stdout *os.File) {
 		if c.cfg.Tap != nil && flags&jsonl.TooLong == 0 {
 			c.cfg.Tap(line)
 		}
-		if !c.take(decoder, lines.LineNumber(), line, flags) {
+		m, ok := c.take(decoder, lines.LineNumber(), line, flags)
+		switch {
+		case !ok:
 			c.beginClose()
+		case m.Kind == protocol.KindEvent && c.cfg.OnEvent != nil:
+			c.cfg.OnEvent(m.Event)
 		}
 	}
 }

@@ -224,7 +224,7 @@ func TestSendContext(t *testing.T) {
 	}()
 	order(t, c, orders{})
 	cancel()
-	if err := <-sent; !errors.Is(err, context.Canceled) {
+	if err := came(t, "the end of Send", sent); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if _, err := c.Send(ctx, Command{Type: protocol.RunnerDrain}); !errors.Is(err, context.Canceled) {
@@ -345,6 +345,34 @@ func TestEnvironment(t *testing.T) {
 	if strings.Contains(trace.Stderr, "secret-one") || !strings.Contains(trace.Stderr, "allowed-one") ||
 		!strings.Contains(trace.Stderr, "PATH=") {
 		t.Errorf("got the environment %s", trace.Stderr)
+	}
+}
+
+// TestOnEvent: each event that is kept is told, in order, before Done; of an event
+// that is not this run's, and of what follows it, nothing.
+func TestOnEvent(t *testing.T) {
+	foreign := protocol.AppendEvent(nil, &protocol.Event{
+		SourceSeq: 1, RunID: "another", EventType: protocol.EventItemDelta, EmittedAt: "2026-01-01T00:00:00.000Z",
+	})
+	for _, tt := range []struct {
+		orders orders
+		want   int
+	}{{orders{Events: 3}, 4}, {orders{Raw: []string{strings.TrimSpace(string(foreign))}}, 0}} {
+		var seen []int64
+		c := startFake(t, Config{OnEvent: func(e *protocol.Event) { seen = append(seen, e.SourceSeq) }})
+		if err := order(t, c, tt.orders); err != nil && tt.want > 0 {
+			t.Fatal(err)
+		}
+		c.Close()
+		came(t, "the end of the run", c.Done())
+		for i, seq := range seen {
+			if seq != int64(i+1) {
+				t.Errorf("the events are %v", seen)
+			}
+		}
+		if len(seen) != tt.want {
+			t.Errorf("with %+v there were %d events, want %d", tt.orders, len(seen), tt.want)
+		}
 	}
 }
 

@@ -58,6 +58,11 @@ type Config struct {
 	// call. It may block, which slows the run down; it must not call the
 	// client.
 	Tap func(line []byte)
+	// OnEvent is called with each event once it was checked and kept, in
+	// order, before the next line is read. The event must not be changed. It
+	// may block, which slows the run down; it must not call the client. The
+	// last call returns before [Client.Done] is closed.
+	OnEvent func(e *protocol.Event)
 
 	// CloseGrace is how long Close waits after the end of stdin before it
 	// sends SIGTERM, and TermGrace how long after that until SIGKILL.

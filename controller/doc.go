@@ -17,9 +17,9 @@
 // # Duties of the caller
 //
 // Every client that was started must be closed, also after its run has ended;
-// Close is cheap then. The caller's [Config.Tap] must not call the client: it
-// runs on the goroutine that reads the stream, so that a slow tap slows the
-// run down and not memory. Commands are not retried: a [Client.Send] that was
+// Close is cheap then. The caller's [Config.Tap] and [Config.OnEvent] must not
+// call the client: they run on the goroutine that reads the stream, so that a slow
+// one slows the run down and not memory. Commands are not retried: a [Client.Send] that was
 // ended by its context may still take effect.
 //
 // # Invariants

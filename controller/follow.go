@@ -37,11 +37,11 @@ func (l *messageLog) add(m protocol.StreamMessage, size int) {
 
 // take decodes, checks and records one line; false is a fault. After a fault
 // nothing is recorded any more.
-func (c *Client) take(d *protocol.Decoder, number int64, line []byte, flags jsonl.Flag) bool {
+func (c *Client) take(d *protocol.Decoder, number int64, line []byte, flags jsonl.Flag) (protocol.StreamMessage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault != nil {
-		return false
+		return protocol.StreamMessage{}, false
 	}
 	m, err := decodeLine(d, number, line, flags, c.cfg.MaxLineBytes)
 	if err == nil && m.Kind == protocol.KindEvent {
@@ -53,14 +53,14 @@ func (c *Client) take(d *protocol.Decoder, number int64, line []byte, flags json
 		c.fault = err
 		c.out.failPending()
 		c.notify()
-		return false
+		return protocol.StreamMessage{}, false
 	}
 	c.log.add(m, len(line))
 	if m.Kind == protocol.KindReceipt {
 		c.out.answer(*m.Receipt)
 	}
 	c.notify()
-	return true
+	return m, true
 }
 
 // decodeLine decodes one line of a stream.

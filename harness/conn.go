@@ -15,20 +15,21 @@ import (
 // room for the longer schema name that it is passed on with.
 const MaxCommandLine = protocol.DefaultCommandLine + 4<<10
 
-// Conn is a harness's connection to its runner. [Conn.Send] and [Conn.Skip]
-// are safe for several goroutines. Only one goroutine receives: with Receive,
-// or by the channel of Commands.
+// Conn is a harness's connection to its runner. [Conn.Send], [Conn.Queue] and
+// [Conn.Skip] are safe for several goroutines. Only one goroutine receives: with
+// Receive, or by the channel of Commands.
 type Conn struct {
 	family protocol.Family
 
-	lines   *jsonl.Reader
+	in      *jsonl.Reader
 	decoder *protocol.Decoder
 
-	mu   sync.Mutex // guards what follows
-	out  io.Writer
-	seq  int64  // the messageSeq of the message sent last
-	line []byte // scratch, so that a message costs no allocation
-	err  error  // the first error of out; there is no message after it
+	mu     sync.Mutex // guards what follows
+	out    io.Writer
+	seq    int64  // the messageSeq of the message sent last
+	queued int64  // how many messages wait in lines
+	lines  []byte // kept, so that a message costs no allocation
+	err    error  // the first error of out; there is no message after it
 
 	// received is the error that ended the channel of Commands. It is
 	// written before the channel is closed and read after.
@@ -40,32 +41,50 @@ type Conn struct {
 func New(stdin io.Reader, stdout io.Writer, family protocol.Family) *Conn {
 	return &Conn{
 		family:  family,
-		lines:   jsonl.NewReader(stdin, MaxCommandLine),
+		in:      jsonl.NewReader(stdin, MaxCommandLine),
 		decoder: protocol.NewDecoder(),
 		out:     stdout,
 	}
 }
 
-// Send writes one message; the payload is a JSON object, which Send does not
-// keep. It blocks while the pipe is full. After the first error every call
-// returns it and nothing more is written, since the runner may have half a line.
+// Send writes one message, after those of [Conn.Queue]; the payload is a JSON
+// object, which Send does not keep. It blocks while the pipe is full. After the
+// first error every call returns it and nothing more is written, since the runner
+// may have half a line.
 func (c *Conn) Send(t protocol.MessageType, payload []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
-	c.line = protocol.AppendMessage(c.line[:0], c.family, c.seq+1, t, payload)
-	n, err := c.out.Write(c.line)
-	if err == nil && n < len(c.line) {
+	c.add(t, payload)
+	n, err := c.out.Write(c.lines)
+	if err == nil && n < len(c.lines) {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		c.err = fmt.Errorf("message %d (%s) was not written: %w", c.seq+1, t, err)
+		c.err = fmt.Errorf("message %d (%s) was not written: %w", c.seq+c.queued, t, err)
 		return c.err
 	}
-	c.seq++
+	c.seq, c.queued, c.lines = c.seq+c.queued, 0, c.lines[:0]
 	return nil
+}
+
+// Queue takes a message that the next Send writes together with its own: the
+// runner is woken once for both. The caller sends at once, without waiting for
+// anything in between. The payload is a JSON object, which Queue does not keep.
+func (c *Conn) Queue(t protocol.MessageType, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.add(t, payload)
+	}
+}
+
+// add appends one message to the lines; the lock is held.
+func (c *Conn) add(t protocol.MessageType, payload []byte) {
+	c.queued++
+	c.lines = protocol.AppendMessage(c.lines, c.family, c.seq+c.queued, t, payload)
 }
 
 // Skip leaves out n message numbers. It is for a harness that wrote n messages
@@ -88,7 +107,7 @@ func (c *Conn) Sent() int64 {
 // too, is final: a line that is too long or no command of the family, or a
 // read error.
 func (c *Conn) Receive() (protocol.HarnessCommand, error) {
-	line, flags, err := c.lines.Next()
+	line, flags, err := c.in.Next()
 	if err != nil {
 		return protocol.HarnessCommand{}, err
 	}

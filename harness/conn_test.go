@@ -75,6 +75,33 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestQueue: what was queued goes out in one write with what is sent next, each
+// with its number.
+func TestQueue(t *testing.T) {
+	var out writes
+	c := New(strings.NewReader(""), &out, protocol.FamilyFake)
+	for i := range 2 {
+		c.Queue(protocol.MessageDiagnostic, []byte(`{"a":1}`))
+		c.Queue(protocol.MessageLog, []byte(`{"b":2}`))
+		if len(out.calls) != i || c.Sent() != int64(3*i) {
+			t.Fatalf("%d writes, %d sent after a Queue", len(out.calls), c.Sent())
+		}
+		if err := c.Send(protocol.MessageDiagnostic, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []byte
+	for i, m := range []struct {
+		t       protocol.MessageType
+		payload string
+	}{{protocol.MessageDiagnostic, `{"a":1}`}, {protocol.MessageLog, `{"b":2}`}, {protocol.MessageDiagnostic, ``}} {
+		want = protocol.AppendMessage(want, protocol.FamilyFake, int64(i+4), m.t, []byte(m.payload))
+	}
+	if got := out.calls[1]; c.Sent() != 6 || !bytes.Equal(got, want) {
+		t.Errorf("sent %d messages, at last %s, want %s", c.Sent(), got, want)
+	}
+}
+
 func TestSendErrorIsFinal(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -19,7 +19,7 @@
 //
 // # Invariants
 //
-// A message is one write call, so messages of several goroutines never mix.
+// A message and those queued before it are one write call, so messages of several goroutines never mix.
 // messageSeq is contiguous from 1 in the order of the writes. A Conn reads
 // stdin only while a command is asked for and none is left of the last read;
 // with [Conn.Commands] that is as long as its buffer has room.

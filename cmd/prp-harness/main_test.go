@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"prp/cmd/internal/harnesscmd"
 )
 
@@ -63,8 +65,8 @@ func TestHelp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stdout != string(want) || stderr != "" || status != 0 {
-			t.Errorf("%q: status %d, stderr %q, stdout\n%s\nwant\n%s", args, status, stderr, stdout, want)
+		if diff := cmp.Diff(string(want), stdout); diff != "" || stderr != "" || status != 0 {
+			t.Fatalf("%q: status %d, stderr %q, stdout (-want +got):\n%s", args, status, stderr, diff)
 		}
 	}
 }

@@ -136,6 +136,9 @@ func (p *player) findAnswer(ctx context.Context, r protocol.Request) (json.RawMe
 		if err == nil {
 			return response, nil
 		}
+		if len(choices) > 0 {
+			err = fmt.Errorf("%w; a key or its number answers", err)
+		}
 		p.screen.print(err.Error())
 	}
 }

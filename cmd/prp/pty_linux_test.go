@@ -253,7 +253,7 @@ func TestQuestionsAtTheTerminal(t *testing.T) {
 	x := atTerminal(t, nil, "run", "permission-input", "--delay-ms", "0")
 	x.see(`May I run the command: git push origin greeting\?[^>]*1  Allow \(allow\)\s+2  Deny \(deny\)\s+> `)
 	x.typeIn("perhaps\n")
-	x.see(`expected one of "allow", "deny", got "perhaps"`)
+	x.see(`expected one of "allow", "deny", got "perhaps"; a key or its number answers`)
 	x.typeIn("1\n")
 	x.see(`request_permission: allow`)
 	x.see(`What shall the note for the reviewers say\?[^>]*> $`)

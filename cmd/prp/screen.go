@@ -143,6 +143,17 @@ func (s *screen) show() {
 	s.shown = true
 }
 
+// tick moves the progress line on. A prompt stays as it is, with what is being
+// typed behind it.
+func (s *screen) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.prompt == "" {
+		s.picture++
+		s.show()
+	}
+}
+
 // spin moves the progress line until stop is called, which takes it away.
 func (s *screen) spin() (stop func()) {
 	if !s.terminal {
@@ -158,10 +169,7 @@ func (s *screen) spin() (stop func()) {
 			case <-over:
 				return
 			case <-tick.C:
-				s.mu.Lock()
-				s.picture++
-				s.show()
-				s.mu.Unlock()
+				s.tick()
 			}
 		}
 	})

@@ -16,6 +16,11 @@ const (
 	// compactAbove is the size in bytes from which a file is rewritten once
 	// most of it is history.
 	compactAbove = 4 << 20
+	// maxDoublings bounds how much a file grows between compactions that fail:
+	// compactAbove, doubled so often.
+	maxDoublings = 4
+	// rewritten is put behind the path of a file for the one that replaces it.
+	rewritten = ".new"
 )
 
 // span is where a line stands in a file.
@@ -30,12 +35,18 @@ type file struct {
 	j    *journal.Journal
 	r    *os.File
 	size int64
+
+	// failures counts compactions that failed, one after the other; at the last
+	// one the file had failedSize bytes, of which failedLive were needed.
+	failures               int
+	failedSize, failedLive int64
 }
 
 // openFile opens a journal and gives each line that is there to fn. The line is
 // valid until fn returns.
 func openFile(path string, fn func(line []byte, at span) error) (*file, error) {
 	f := &file{path: path}
+	_ = os.Remove(path + rewritten) // of a crash; it would only take room
 	if err := f.open(); err != nil {
 		return nil, err
 	}
@@ -100,30 +111,62 @@ func (f *file) read(s span) ([]byte, error) {
 	return b, err
 }
 
-// rewrite replaces the whole file by the lines that write appends; a crash
-// leaves either the old or the new one.
-func (f *file) rewrite(write func(next *file) error) error {
-	next := &file{path: f.path + ".new"}
+// compact rewrites the file where less than half of it is still needed, live in
+// bytes. Write appends what is needed to the next file, and moved is called once
+// that has taken the place of this one. It only saves room: where it fails, such
+// as on a full disk, all is as it was, and it is tried again when that needs half
+// as much room, or when the file has grown: by more from one failure to the next.
+func (f *file) compact(live int64, write func(next *file) error, moved func()) {
+	if !f.due(live) {
+		return
+	}
+	if replaced := f.rewrite(write); !replaced {
+		f.failures++
+		f.failedSize, f.failedLive = f.size, live
+		return
+	}
+	f.failures = 0
+	moved()
+}
+
+// due tells whether a compaction is worth its while.
+func (f *file) due(live int64) bool {
+	switch {
+	case f.size < compactAbove || f.size < 2*live:
+		return false
+	case f.failures == 0 || live < f.failedLive && live <= f.failedLive/2:
+		return true
+	}
+	return f.size-f.failedSize >= compactAbove<<min(f.failures-1, maxDoublings)
+}
+
+// rewrite replaces the whole file by the lines that write appends, and tells
+// whether it has; a crash leaves either the old or the new one. The new one that
+// cannot be opened is tried again by append.
+func (f *file) rewrite(write func(next *file) error) bool {
+	next := &file{path: f.path + rewritten}
 	if err := os.Remove(next.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return false
 	}
 	if err := next.open(); err != nil {
-		return err
+		return false
 	}
 	err := write(next)
 	if err == nil {
 		err = next.j.Sync()
 	}
 	next.close()
+	if err == nil {
+		f.close() // not every platform renames over an open file
+		if err = os.Rename(next.path, f.path); err == nil {
+			syncDir(filepath.Dir(f.path))
+		}
+		_ = f.open() // else the next append fails, and tries again
+	}
 	if err != nil {
-		return err
+		_ = os.Remove(next.path) // it takes the room of the next frame
 	}
-	f.close()
-	if err := os.Rename(next.path, f.path); err != nil {
-		return errors.Join(err, f.open())
-	}
-	syncDir(filepath.Dir(f.path))
-	return f.open()
+	return err == nil
 }
 
 // syncDir makes a rename outlive a power failure where the platform can.

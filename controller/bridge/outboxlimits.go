@@ -29,8 +29,7 @@ func (o *Outbox) trim() error {
 	}
 	if err == nil && dropped {
 		// Else the file would grow for as long as nobody acknowledges anything.
-		// It only saves room: a file that is broken says so at the next frame.
-		_ = o.compact()
+		o.compact()
 	}
 	return err
 }
@@ -81,14 +80,13 @@ func (o *Outbox) putGap(from, to int64, at span) {
 	o.acked = min(o.acked, from-1)
 }
 
-// compact rewrites the file where less than half of it is still needed.
-func (o *Outbox) compact() error {
-	if o.log.size < compactAbove || o.log.size < 2*o.live {
-		return nil
-	}
-	kept := make([]entry, 0, len(o.waiting))
+// compact has the file rewritten where that is due. It only saves room: a file
+// that is broken says so at the next frame.
+func (o *Outbox) compact() {
+	var kept []entry
 	var live int64
-	err := o.log.rewrite(func(next *file) error {
+	o.log.compact(o.live, func(next *file) error {
+		kept = make([]entry, 0, len(o.waiting))
 		head, err := json.Marshal(outboxRecord{LastSeen: o.last, LastKey: o.lastKey})
 		if err != nil {
 			return err
@@ -108,13 +106,10 @@ func (o *Outbox) compact() error {
 			kept = append(kept, e)
 		}
 		return nil
+	}, func() {
+		o.waiting, o.live = kept, live
+		if len(kept) == 0 {
+			o.acked = o.last
+		}
 	})
-	if err != nil {
-		return err
-	}
-	o.waiting, o.live = kept, live
-	if len(kept) == 0 {
-		o.acked = o.last
-	}
-	return nil
 }

@@ -175,7 +175,8 @@ func (s *Store) write(r storeRecord) error {
 	}
 	s.take(r, at)
 	s.forget()
-	return s.compact()
+	s.compact()
+	return nil
 }
 
 // Result is the result of a command; false where it has none, or it is no
@@ -235,13 +236,12 @@ func (s *Store) forget() {
 // recordBytes is about what a command without its result takes in the file.
 const recordBytes = 256
 
-// compact rewrites the file where less than half of it is still needed.
-func (s *Store) compact() error {
-	if s.log.size < compactAbove || s.log.size < 2*(s.live+recordBytes*int64(len(s.order))) {
-		return nil
-	}
-	lines := map[string]span{}
-	err := s.log.rewrite(func(next *file) error {
+// compact has the file rewritten where that is due. It only saves room: a record
+// stands on the disk whether it succeeds or not.
+func (s *Store) compact() {
+	var lines map[string]span
+	s.log.compact(s.live+recordBytes*int64(len(s.order)), func(next *file) error {
+		lines = make(map[string]span, len(s.result))
 		for _, id := range s.order {
 			m := s.known[id]
 			line, err := json.Marshal(storeRecord{
@@ -262,14 +262,11 @@ func (s *Store) compact() error {
 			}
 		}
 		return nil
+	}, func() {
+		s.live = 0
+		for id, at := range lines {
+			s.known[id].line = at
+			s.live += int64(at.size)
+		}
 	})
-	if err != nil {
-		return err
-	}
-	s.live = 0
-	for id, at := range lines {
-		s.known[id].line = at
-		s.live += int64(at.size)
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -62,7 +63,7 @@ func statusOf(s protocol.RunTerminalState) RunStatus {
 // completed is the completion of a run that has a terminal.
 func (t *translation) completed(e *protocol.Event) event {
 	var term protocol.Terminal
-	if err := json.Unmarshal(e.Payload, &term); err != nil {
+	if bridge.Decode(e.Payload, &term) != nil {
 		return t.lost(e.EmittedAt, "the terminal of the run cannot be read")
 	}
 	c := completion{

@@ -385,5 +385,5 @@ func TestNewestWins(t *testing.T) {
 		t.Errorf("the completion is %v", end)
 	}
 	stop()
-	<-ended
+	came(t, "the end of the second", ended)
 }

@@ -116,7 +116,7 @@ func (r *run) execute() event {
 	}
 	ended := make(chan struct{})
 	client, err := controller.Start(context.Background(), controller.Config{
-		Argv: r.argv(limit), Env: r.c.cfg.Env, RunID: r.req.RunID, MaxRetainedBytes: retainRun, Tap: r.tap(ended),
+		Argv: r.argv(limit), Env: r.c.cfg.Env, RunID: r.req.RunID, MaxRetainedBytes: retainRun, OnEvent: r.see(ended),
 	})
 	if err != nil {
 		return r.unstarted(cause{
@@ -252,15 +252,10 @@ func turnSize(req *createRun, agent *Agent) int {
 	return n + turnFrame + len(req.Artifacts)*turnArtifact
 }
 
-// tap takes the runner's stream, a line at a time. It never waits for the loop.
-func (r *run) tap(ended chan<- struct{}) func(line []byte) {
-	decoder := protocol.NewDecoder()
-	return func(line []byte) {
-		m, err := decoder.Stream(line)
-		if err != nil || m.Event == nil {
-			return // the client sees it as well
-		}
-		if r.take(m.Event) {
+// see takes the runner's events. It never waits for the loop.
+func (r *run) see(ended chan<- struct{}) func(e *protocol.Event) {
+	return func(e *protocol.Event) {
+		if r.take(e) {
 			close(ended)
 		}
 	}
@@ -271,9 +266,7 @@ func (r *run) take(e *protocol.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.EventType == protocol.EventRunTerminal {
-		last := *e
-		last.Payload = slices.Clone(e.Payload)
-		r.terminal = &last
+		r.terminal = e
 		return true
 	}
 	events := r.tr.apply(e)

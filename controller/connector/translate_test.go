@@ -173,6 +173,11 @@ func TestCauses(t *testing.T) {
 			t.Errorf("%s became %s", c.state, marshal(p))
 		}
 	}
+	// A member in other letters is not known (prp.md section 1).
+	letters := newTranslation(bridge.NewMasker(nil)).apply(said(1, protocol.EventRunTerminal, "", `{"runTerminalState":"succeeded","RunTerminalState":"failed","Reconciliation":{"reason":"x"}}`))[0].payload
+	if unquoted(letters["status"]) != "succeeded" || letters["reason"] != nil {
+		t.Errorf("with other letters the completion is %s", marshal(letters))
+	}
 	handed := newTranslation(bridge.NewMasker(nil))
 	handed.cause = &cause{status: StatusCancelled, reason: reasonHandedOff, newRunID: "r2"}
 	p := handed.apply(said(1, protocol.EventRunTerminal, "", `{"runTerminalState":"cancelled"}`))[0].payload

@@ -339,7 +339,7 @@ func TestShutdown(t *testing.T) {
 			t.Error("the stream has no terminal")
 		}
 	}
-	<-done
+	came(t, "the end of the console", done)
 	if _, err := l.client.Get(l.base); err == nil {
 		t.Error("the console still answers")
 	}
@@ -365,11 +365,11 @@ func TestOver(t *testing.T) {
 	if status, body := l.do("POST", prefix+"/runs", `{"kind":"script","name":"nothing"}`); status != 500 || code(t, body) != "start_failed" {
 		t.Errorf("got %d %s", status, body)
 	}
-	if got := <-over; got != "nothing" {
+	if got := came(t, "the end of the run", over); got != "nothing" {
 		t.Errorf("over is %q", got)
 	}
 	l.start("happy-path")
-	if got := <-over; got != "happy-path" {
+	if got := came(t, "the end of the run", over); got != "happy-path" {
 		t.Errorf("over is %q", got)
 	}
 	l.end()

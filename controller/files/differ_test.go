@@ -112,8 +112,8 @@ func simply(r SearchRequest, content map[string]string) []string {
 	g, _ := parseGlob(r.Glob)
 	var found []string
 	for path, text := range content {
-		dir, name := filepath.Split(path)
-		if !g.matches(strings.TrimSuffix(dir, "/"), name) {
+		name := filepath.Base(path)
+		if g != nil && !g.matches(name) && !(g.anchored && g.matches(path)) {
 			continue
 		}
 		if r.Kind == KindName {

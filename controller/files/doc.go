@@ -22,12 +22,13 @@
 //
 // # Secrets
 //
-// A [Mask] hides secrets in what is read, and a search finds nothing that is
-// only in them, whether it is looked for or ruled out. The hash and the size of a
-// whole file, an expected hash that fits and a patch that applies do tell whether
-// a guess of the whole content, or of whole lines, is right. So a file whose
-// secret is short enough to be guessed belongs outside the roots, or under a rule
-// of the policy that denies it.
+// A [Mask] hides secrets in what is read, and a search compares lines, names and
+// globs with what it shows, and with that alone: nothing that is only in a secret
+// is found, or ruled out. The ignore files of git go by the real names. The hash
+// and the size of a whole file, an expected hash that fits and a patch that
+// applies do tell whether a guess of the whole content, or of whole lines, is
+// right. So a file whose secret is short enough to be guessed belongs outside the
+// roots, or under a rule of the policy that denies it.
 //
 // # Invariants
 //

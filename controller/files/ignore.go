@@ -145,11 +145,10 @@ func matchName(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// glob is a filter of a search: a pattern without a slash is for the name, one
-// with a slash for the path below the folder that is searched.
-type glob struct{ r rule }
-
-func parseGlob(text string) (*glob, error) {
+// parseGlob reads the filter of a search, nil where there is none: a pattern
+// without a slash is for the name, one with a slash is anchored, for the path
+// below the folder that is searched.
+func parseGlob(text string) (*rule, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -160,17 +159,5 @@ func parseGlob(text string) (*glob, error) {
 	if !ok || r.negate {
 		return nil, badField("glob", "expected a pattern such as *.go or src/**/*.ts, got %q", text)
 	}
-	return &glob{r}, nil
-}
-
-// matches tells whether a file is wanted, by the path of its folder below the
-// one that is searched, and its name.
-func (g *glob) matches(rel, name string) bool {
-	switch {
-	case g == nil:
-		return true
-	case g.r.anchored:
-		return g.r.matches(strings.TrimPrefix(rel+"/"+name, "/"))
-	}
-	return g.r.matches(name)
+	return &r, nil
 }

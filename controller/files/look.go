@@ -15,6 +15,9 @@ type looker struct {
 	context int
 	fold    bool
 	mask    *Mask // may be nil
+	// blurred tells that a match may have a part of what stands for a secret: a
+	// text without it may have one all the same.
+	blurred bool
 	// literal is what every line with a match has; with fold it is in lower
 	// case. anchor is its rarest byte.
 	literal []byte
@@ -32,6 +35,7 @@ func newLooker(r *SearchRequest) (*looker, error) {
 	if r.Kind != KindRegex {
 		if !l.fold || isASCII(query) {
 			l.setLiteral(query)
+			l.blurred = l.blurs()
 			return l, nil
 		}
 		query = regexp.QuoteMeta(query)
@@ -54,7 +58,29 @@ func newLooker(r *SearchRequest) (*looker, error) {
 	if len(l.literal) < minLiteral {
 		l.literal = nil // it would be found in every other line
 	}
+	l.blurred = l.blurs()
 	return l, nil
+}
+
+// blurs tells whether the literal can be found in what stands for a secret, or
+// reach into it.
+func (l *looker) blurs() bool {
+	if l.mask == nil {
+		return false
+	}
+	literal, shown := l.literal, []byte(l.mask.Shown)
+	if l.fold {
+		shown = bytes.ToLower(shown)
+	}
+	if bytes.Contains(shown, literal) || bytes.Contains(literal, shown) {
+		return true // also where there is no literal
+	}
+	for n := 1; n < min(len(literal), len(shown)); n++ {
+		if bytes.HasSuffix(literal, shown[:n]) || bytes.HasPrefix(literal, shown[len(shown)-n:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // minLiteral is the least length of a literal that a pattern is searched by, in
@@ -124,27 +150,8 @@ func foldsInASCII(text []rune, fold bool) bool {
 	return true
 }
 
-// name tells whether a file name matches, also where its secrets are masked.
+// name tells whether a file name matches, as it is shown.
 func (l *looker) name(name string) bool {
-	return l.inName(name) && (l.mask == nil || l.inName(string(l.mask.Part([]byte(name), 0, len(name)))))
-}
-
-// shownPath is the path of a file as it is shown, which alone is compared with a
-// glob: else a secret in it could be guessed piece by piece.
-func (l *looker) shownPath(dir, name string) (shownDir, shownName string) {
-	if l.mask == nil {
-		return dir, name
-	}
-	path := strings.TrimPrefix(dir+"/"+name, "/")
-	shown := string(l.mask.Whole([]byte(path)))
-	if shown == path {
-		return dir, name
-	}
-	i := strings.LastIndexByte(shown, '/')
-	return shown[:max(i, 0)], shown[i+1:]
-}
-
-func (l *looker) inName(name string) bool {
 	switch {
 	case l.re != nil:
 		return l.re.MatchString(name)
@@ -227,8 +234,10 @@ const pieceSize = 64 << 10
 // A line with secrets matches as it is shown, and by that alone: else they could
 // be guessed, piece by piece, by what is found and by what is not.
 func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found func(Match) bool) {
-	if l.re != nil && len(l.literal) == 0 && l.hides(text) {
-		lines = nil // line by line: the automaton sees no line as it is shown
+	// Line by line: neither the literal nor the automaton sees a line as it is shown.
+	each := l.blurred && l.hides(text)
+	if each {
+		lines = nil
 	}
 	number, counted, limit, steps := 1, 0, 0, int64(0)
 	for at := 0; at < len(text); {
@@ -240,7 +249,10 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 			lines.rest()
 			limit = lineEnd(text, min(at+pieceSize, len(text)-1)) + 1
 		}
-		hit := l.candidate(text[at:min(limit, len(text))], lines)
+		hit := 0
+		if !each {
+			hit = l.candidate(text[at:min(limit, len(text))], lines)
+		}
 		if hit < 0 {
 			at = limit
 			continue
@@ -249,11 +261,12 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 		start, end := bytes.LastIndexByte(text[:hit], '\n')+1, lineEnd(text, hit)
 		line, column := bytes.TrimSuffix(text[start:end], []byte("\r")), hit-start
 		at = end + 1
-		if shown, hidden := l.shown(text, start, start+len(line)); hidden {
+		shown, hidden := l.shown(text, start, start+len(line))
+		if hidden {
 			line = shown
-			if l.re == nil {
-				column = l.index(shown)
-			}
+		}
+		if l.re == nil && (hidden || each) {
+			column = l.index(line)
 		}
 		steps += l.steps(line)
 		if column = l.inLine(line, column, lines, goOn); column < 0 {

@@ -16,9 +16,10 @@ const (
 	maxPatchFiles = 1000
 	maxPatchBytes = 64 << 20
 	// maxReport bounds what a result says of the files, in bytes: beside a
-	// diff it fits into a frame of 1 MiB. fileReport is what it says of a
-	// file beside names.
-	maxReport  = 512 << 10
+	// diff it fits into a frame of 1 MiB, also where each short secret in a
+	// name has become longer by a third since it is masked. fileReport is what
+	// it says of a file beside names.
+	maxReport  = 448 << 10
 	fileReport = 300
 )
 

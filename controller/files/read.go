@@ -61,10 +61,13 @@ type Mask struct {
 	// Part returns b[from:to] without secrets; b has the edges, as far as
 	// there is a text.
 	Part func(b []byte, from, to int) []byte
+	// Shown is what stands for a secret.
+	Shown string
 }
 
 // Read reads a part of a file. Most bounds what the content may take as a JSON
-// string, in bytes; less is read where it would take more. The mask may be nil.
+// string once it is masked, in bytes; less is read where it would take more. The
+// mask may be nil.
 // The error is an [*Error] or the cause of ctx.
 func (s *Space) Read(ctx context.Context, r ReadRequest, most int, mask *Mask) (*ReadResult, error) {
 	switch {
@@ -150,28 +153,39 @@ func scan(ctx context.Context, f io.Reader, sum hash.Hash, to io.Writer) error {
 }
 
 // fill puts the part of b into the result in its encoding. A text is cut at a
-// character.
+// character. Of a part that does not fit once it is masked less is taken.
 func (r *ReadResult) fill(b []byte, from, to int, encoding string, most int, mask *Mask) {
 	part := b[from:to]
 	text := encoding != Base64 && isText(part)
+	n := min(len(part), most/4*3)
 	if text {
-		r.Encoding = UTF8
-		part = part[:textLength(WholeText(part), most)]
-	} else {
-		r.Encoding = Base64
-		part = part[:min(len(part), most/4*3)]
+		n = textLength(WholeText(part), most)
 	}
-	r.Bytes = int64(len(part))
+	for {
+		r.show(b, from, from+n, text, mask)
+		fits := textLength([]byte(r.Content), most)
+		if fits == len(r.Content) || n <= 1 {
+			break
+		}
+		n = min(n-1, int(int64(n)*int64(fits)/int64(len(r.Content))))
+		if text {
+			n = len(WholeText(part[:n]))
+		}
+	}
+	r.Bytes = int64(n)
 	if end := r.Offset + r.Bytes; end < r.Size {
 		r.NextOffset = &end
 	}
+}
+
+// show sets the content to a part of b without secrets.
+func (r *ReadResult) show(b []byte, from, to int, text bool, mask *Mask) {
+	part := b[from:to]
 	if mask != nil {
-		part = mask.Part(b, from, from+len(part))
+		part = mask.Part(b, from, to)
 	}
-	if text {
-		r.Content = string(part)
-	} else {
-		r.Content = base64.StdEncoding.EncodeToString(part)
+	if r.Encoding, r.Content = UTF8, string(part); !text {
+		r.Encoding, r.Content = Base64, base64.StdEncoding.EncodeToString(part)
 	}
 }
 

@@ -46,12 +46,12 @@ type SearchRequest struct {
 	// Hidden, where it is not nil, tells files that are not looked into, by
 	// their whole path. It is called by several goroutines.
 	Hidden func(path string) bool `json:"-"`
-	// Mask, where it is not nil, hides secrets in the lines. It is called by
-	// several goroutines.
+	// Mask, where it is not nil, hides secrets in lines and paths. It is called
+	// by several goroutines.
 	Mask *Mask `json:"-"`
 }
 
-// SearchResult is what was found, in the order of the paths.
+// SearchResult is what was found, in the order of the paths as they are shown.
 type SearchResult struct {
 	Matches []Match `json:"matches"`
 	// Truncated tells that there may be more.
@@ -62,8 +62,8 @@ type SearchResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
-// Match is one place. Line and Column count from 1, Column in bytes, in a line
-// with secrets without them; both are 0 for a name.
+// Match is one place. File is without secrets. Line and Column count from 1, Column
+// in bytes, in a line with secrets without them; both are 0 for a name.
 type Match struct {
 	File   string   `json:"file"`
 	Line   int      `json:"line,omitempty"`
@@ -90,10 +90,11 @@ func (m *Match) size() int {
 type searchWork struct {
 	request SearchRequest
 	look    *looker
-	glob    *glob
+	glob    *rule // nil is every file
 	top     place
-	single  bool // the path is a file
-	most    int  // bytes of matches
+	single  bool   // the path is a file
+	above   string // the path of a result in front of what is below the folder
+	most    int    // bytes of matches
 	open    func(root *os.Root, rel string) (dir, error)
 }
 
@@ -120,6 +121,7 @@ func (s *Space) Search(ctx context.Context, r SearchRequest, most int, progress 
 		}
 	}
 	w.single = !info.IsDir()
+	w.setAbove()
 	if hidden := r.Hidden; s.closed != "" && Within(w.top.abs(), s.closed, true) {
 		w.request.Hidden = func(path string) bool { return s.isClosed(path) || hidden != nil && hidden(path) }
 	}
@@ -215,12 +217,27 @@ func (w *searchWork) collect(q *queue, first *part, progress func(int64)) *Searc
 	return result
 }
 
-// shown is the path of a file as the request would name it.
-func (w *searchWork) shown(rel string) string {
+// setAbove sets what stands before the names of the folder that is searched.
+func (w *searchWork) setAbove() {
+	dir := w.request.Path
 	if w.single {
-		return w.request.Path
+		dir = filepath.Dir(dir)
 	}
-	return filepath.Join(w.request.Path, filepath.FromSlash(rel))
+	if dir = filepath.Clean(dir); dir != "." {
+		w.above = strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator)
+	}
+}
+
+// shown is the path of a file as the request would name it, without secrets.
+func (w *searchWork) shown(rel string) string {
+	path := w.request.Path
+	if !w.single {
+		path = w.above + filepath.FromSlash(rel)
+	}
+	if w.look.mask == nil {
+		return path
+	}
+	return string(w.look.mask.Whole([]byte(path)))
 }
 
 // cut is a line as a result shows it: without secrets, valid UTF-8, bounded,

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -42,11 +43,11 @@ func (w *searchWork) first() (*part, error) {
 	if path == "." {
 		path = ""
 	}
-	return &part{in: newFolder(d, ""), path: path, rules: w.above(path)}, nil
+	return &part{in: newFolder(d, ""), path: path, rules: w.rulesAbove(path)}, nil
 }
 
-// above reads the ignore files from the root down to the folder's parent.
-func (w *searchWork) above(path string) *rules {
+// rulesAbove reads the ignore files from the root down to the folder's parent.
+func (w *searchWork) rulesAbove(path string) *rules {
 	if path == "" {
 		return nil
 	}
@@ -99,6 +100,7 @@ type searcher struct {
 	lister lister
 	buf    []byte
 	lines  *automaton // nil where none is of use
+	path   []byte     // of shown
 }
 
 // do works on a part, and gives those that it leads to.
@@ -134,23 +136,75 @@ func (s *searcher) wanted(p *part, at *folder, entries []entry) []entry {
 	}
 	p.rules = s.work.rulesOf(p.path, p.rules, hasGit, hasIgnore)
 	kept := entries[:0]
+	masked := map[string]string{} // names with secrets, as they are shown
 	for _, e := range entries {
-		if e.kind == fileEntry && s.wantsFile(p, at, e.name) || e.kind == folderEntry && s.wantsFolder(p, e.name) {
+		name := s.shown(at, e.name, false)
+		if e.kind == fileEntry && s.wantsFile(p, at, e.name, name) || e.kind == folderEntry && s.wantsFolder(p, e.name) {
 			kept = append(kept, e)
+			if name != e.name {
+				masked[e.name] = name
+			}
 		}
 	}
-	slices.SortFunc(kept, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	// Where a secret stood among others would tell how it begins.
+	shown := func(e entry) string {
+		if name, ok := masked[e.name]; ok {
+			return name
+		}
+		return e.name
+	}
+	slices.SortFunc(kept, func(a, b entry) int {
+		if len(masked) == 0 {
+			return strings.Compare(a.name, b.name)
+		}
+		return cmp.Or(strings.Compare(shown(a), shown(b)), strings.Compare(a.name, b.name))
+	})
 	return kept
+}
+
+// shown is a name in a folder as a result shows it; with whole it is the path
+// below the folder that is searched. A secret in it may begin above.
+func (s *searcher) shown(at *folder, name string, whole bool) string {
+	mask, in := s.work.look.mask, name
+	if whole {
+		in = at.join(name)
+	}
+	if mask == nil {
+		return in
+	}
+	s.path = append(s.path[:0], s.work.above...)
+	from := len(s.path)
+	if at.rel != "" {
+		s.path = append(append(s.path, filepath.FromSlash(at.rel)...), filepath.Separator)
+	}
+	if !whole {
+		from = len(s.path)
+	}
+	if s.path = append(s.path, name...); bytes.Equal(mask.Whole(s.path), s.path) {
+		return in
+	}
+	return filepath.ToSlash(string(mask.Part(s.path, from, len(s.path))))
 }
 
 func (s *searcher) wantsFolder(p *part, name string) bool {
 	return name != gitDir && p.depth < maxDepth && !p.rules.ignored(p.path, name, true)
 }
 
-// wantsFile tells what costs least first.
-func (s *searcher) wantsFile(p *part, at *folder, name string) bool {
+// wantsFile tells what costs least first. What is asked for is compared with names
+// as they are shown, and with that alone: else a secret in a name could be guessed,
+// piece by piece.
+func (s *searcher) wantsFile(p *part, at *folder, name, shown string) bool {
 	w := s.work
-	if w.glob != nil && !w.glob.matches(w.look.shownPath(at.rel, name)) || p.rules.ignored(p.path, name, false) {
+	if w.glob != nil {
+		asked := shown
+		if w.glob.anchored {
+			asked = s.shown(at, name, true)
+		}
+		if !w.glob.matches(asked) {
+			return false
+		}
+	}
+	if p.rules.ignored(p.path, name, false) {
 		return false
 	}
 	if w.request.Hidden != nil && w.request.Hidden(filepath.Join(w.top.root.real, filepath.FromSlash(p.path), name)) {
@@ -159,7 +213,7 @@ func (s *searcher) wantsFile(p *part, at *folder, name string) bool {
 	}
 	if w.request.Kind == KindName {
 		p.files++
-		return w.look.name(name)
+		return w.look.name(shown)
 	}
 	return true
 }
@@ -200,7 +254,7 @@ func (s *searcher) search(p *part) {
 		if w.request.Kind == KindName {
 			if w.single {
 				p.files++
-				if !w.look.name(name) {
+				if !w.look.name(s.shown(p.in, name, false)) {
 					return
 				}
 			}

@@ -39,8 +39,13 @@ func serve(t *testing.T, cfg Config) string {
 	go func() { end <- s.Serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-end; err != nil {
-			t.Errorf("Serve returns %v", err)
+		select {
+		case err := <-end:
+			if err != nil {
+				t.Errorf("Serve returns %v", err)
+			}
+		case <-time.After(time.Minute): // only a hang takes longer
+			t.Error("Serve does not return")
 		}
 	})
 	return "http://" + s.Address()

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"prp/controller/bridge"
@@ -84,7 +85,8 @@ func (w *Worker) prepare(x *execution) *Error {
 	make, known := tools[c.Tool]
 	switch {
 	case !known:
-		e := fault(CodeUnknownTool, "expected a tool of the capabilities, got %q", c.Tool)
+		offered := slices.DeleteFunc(Tools(), func(tool string) bool { return !w.offers(tool) })
+		e := fault(CodeUnknownTool, "expected one of %s, got %q", strings.Join(offered, ", "), c.Tool)
 		e.Details["field"] = "tool"
 		return e
 	case !w.offers(c.Tool):

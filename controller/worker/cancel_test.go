@@ -144,7 +144,7 @@ func TestCancelBeforeKnown(t *testing.T) {
 			}
 			done = true
 		})
-		<-looked
+		came(t, "the loop", looked)
 		return done || p.results(id) > 0
 	})
 	if !done {

@@ -239,7 +239,7 @@ func TestOffline(t *testing.T) {
 		}
 		failure := make(chan error, 1)
 		p.worker.call(func() { failure <- p.worker.answer(x, succeeded(nil)) })
-		if err := <-failure; err != nil {
+		if err := came(t, "the answer", failure); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -376,7 +376,7 @@ func TestWrongToken(t *testing.T) {
 	}
 	p.start()
 	for range 3 {
-		if text := <-told; !strings.Contains(text, "HTTP status 401") {
+		if text := came(t, "a report", told); !strings.Contains(text, "HTTP status 401") {
 			t.Errorf("told: %q", text)
 		}
 	}

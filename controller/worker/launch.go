@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/protocol"
 )
 
@@ -93,23 +93,18 @@ func (l *launcher) start(spec runSpec, seen func(*protocol.Event)) (*run, error)
 // prepare starts a runner and its harness, which then wait for a turn.
 func (l *launcher) prepare() (*run, error) {
 	r := &run{over: make(chan struct{}), gone: make(chan struct{})}
-	decoder := protocol.NewDecoder()
 	ended := make(chan *protocol.Terminal, 1)
 	client, err := controller.Start(context.Background(), controller.Config{
 		Argv: append(slices.Clone(l.runner), "--clock", "system", "--harness", l.harness,
 			"--cancel-grace-ms", milliseconds(cancelGrace), "--shutdown-grace-ms", milliseconds(forceGrace)),
 		Env: l.env, Dir: l.dir, MaxRetainedBytes: retainRun,
-		Tap: func(line []byte) {
-			m, err := decoder.Stream(line)
-			if err != nil || m.Event == nil {
-				return // the client sees it as well
-			}
+		OnEvent: func(e *protocol.Event) {
 			if seen := r.seen.Load(); seen != nil {
-				(*seen)(m.Event)
+				(*seen)(e)
 			}
-			if m.Event.EventType == protocol.EventRunTerminal {
+			if e.EventType == protocol.EventRunTerminal {
 				t := new(protocol.Terminal)
-				if json.Unmarshal(m.Event.Payload, t) == nil {
+				if bridge.Decode(e.Payload, t) == nil {
 					ended <- t // the first is the only one
 				}
 			}

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func TestSpare(t *testing.T) {
 	runs("without a spare")
 	first := p.spares()
 	runs("with a spare")
-	<-first[0].over // it was the one
+	came(t, "the first spare", first[0].over) // it was the one
 	second := p.spares()
 	if slices.Contains(second, first[0]) || !slices.Contains(second, first[1]) {
 		t.Fatal("the spares are not those that were not used, and a new one")
@@ -67,6 +68,31 @@ func TestSpare(t *testing.T) {
 	if len(p.worker.runs.spares) > 0 {
 		t.Error("a worker that has ended makes a spare")
 	}
+}
+
+// TestTerminalNames: a member of the terminal in other letters is not known (prp.md
+// section 1), and takes nothing away from the one that is.
+func TestTerminalNames(t *testing.T) {
+	t.Parallel()
+	// A runner that says one thing, as the flags have its ids.
+	const runner = `while [ $# -gt 1 ]; do case $1 in --run-id) run=$2;; --session-id) session=$2;; --runner-id) id=$2;; esac; shift; done
+printf '{"schema":"paperclip.runner.stream.v1","message":{"kind":"event","event":{"schema":"paperclip.prp.event.v1","sourceEventId":"event_%s_001","sourceSeq":1,"sourceInstanceId":"%s","sourceKind":"runner","runId":"%s","normalizedSessionId":"%s","eventType":"run.terminal","schemaVersion":1,"priority":0,"emittedAt":"2026-01-02T03:04:05.000Z","payload":%s}}}\n' "$run" "$id" "$run" "$session" "$0"
+cat > /dev/null`
+	const payload = `{"schema":"paperclip.prp.terminal.v1","turnTerminalState":"failed","runTerminalState":"failed","RunTerminalState":"succeeded",` +
+		`"reconciliation":{"authority":"runner","reason":"run_timed_out","Reason":"run_cancelled","processExit":{"exitCode":3,"ExitCode":4,"success":false,"signal":null}},` +
+		`"Reconciliation":{"reason":"successful_process_and_result"}}`
+	l := &launcher{runner: []string{"sh", "-c", runner, payload}, env: os.Environ(), dir: t.TempDir()}
+	r, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	came(t, "the run", r.over)
+	end := r.last
+	if end == nil || end.RunTerminalState != protocol.RunFailed || end.Reconciliation.Reason != protocol.ReasonRunTimedOut || *end.Reconciliation.ProcessExit.ExitCode != 3 {
+		t.Errorf("the end is %+v", end)
+	}
+	r.client.Close()
+	came(t, "the runner", r.gone)
 }
 
 // TestSpareForTheNext: where a command takes the last spare, the next one starts

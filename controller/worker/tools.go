@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"prp/controller/bridge"
 	"prp/controller/files"
 )
 
@@ -79,7 +80,7 @@ func (w *Worker) fileMask() *files.Mask {
 	if !w.mask.Any() {
 		return nil
 	}
-	return &files.Mask{Whole: w.mask.Mask, Edge: w.mask.Edge(), Part: w.mask.Part}
+	return &files.Mask{Whole: w.mask.Mask, Edge: w.mask.Edge(), Part: w.mask.Part, Shown: bridge.Masked}
 }
 
 func makeWrite(w *Worker, x *execution) (subject, *Error) {

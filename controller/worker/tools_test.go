@@ -211,6 +211,80 @@ func TestMaskedPieces(t *testing.T) {
 	if raw := string(r.Raw); len(r.Fields["matches"].([]any)) != 2 || strings.Contains(raw, secret[:4]) || strings.Contains(raw, secret[len(secret)-4:]) || strings.Count(raw, "[masked]") != 2 {
 		t.Errorf("the search says %s", raw)
 	}
+	// The name of a file is not told either, nor found out by asking for pieces.
+	p.write(secret+".txt", "x")
+	for _, args := range []string{
+		`{"kind":"name","glob":"s3*"}`, `{"kind":"name","glob":"*789.txt"}`, `{"kind":"name","query":"s3cr"}`, `{"query":"x","glob":"[s]*"}`,
+	} {
+		r := p.do(ToolSearch, args)
+		if r.Status != StatusSuccess || len(r.Fields["matches"].([]any)) != 0 {
+			t.Errorf("%s is answered with %s", args, r.Raw)
+		}
+	}
+	if r := p.do(ToolSearch, `{"kind":"name","glob":"*.txt"}`); !strings.Contains(string(r.Raw), `[{"file":"[masked].txt"}]`) {
+		t.Errorf("the search says %s", r.Raw)
+	}
+}
+
+// TestFullOfSecrets: rows 2, 6, 11, 13. What is masked may be longer than what was
+// read: a result that is full of short secrets fits into a frame all the same,
+// and says where it goes on or that it was cut.
+func TestFullOfSecrets(t *testing.T) {
+	p := serve(t, devserver.WorkerConfig{})
+	const secret, times = "s3cret", 180_000 // more than 1 MiB
+	p.cfg.Secrets = []string{secret}
+	p.start()
+	p.write("f", strings.Repeat(secret, times))
+	p.write("lines", strings.Repeat(strings.Repeat(secret, 80)+" x\n", 2000))
+	p.write("bin", "\x00"+strings.Repeat(secret, times))
+	done := func(tool, args string) full {
+		t.Helper()
+		r := p.do(tool, args)
+		if r.Status != StatusSuccess {
+			t.Fatalf("%s %s: %.300s", tool, args, r.Raw)
+		}
+		return r
+	}
+	for name, size := range map[string]float64{"f": 6 * times, "bin": 6*times + 1} {
+		calls, masked, read := 0, 0, 0.0
+		for more := true; more; calls++ {
+			r := done(ToolRead, fmt.Sprintf(`{"path":%q,"offset":%.0f}`, name, read))
+			text := r.Fields["content"].(string)
+			if r.Fields["encoding"] == "base64" {
+				b, err := base64.StdEncoding.DecodeString(text)
+				if text = strings.TrimPrefix(string(b), "\x00"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.ReplaceAll(text, "[masked]", "") != "" {
+				t.Fatalf("%s: read %.100q", name, text)
+			}
+			masked += strings.Count(text, "[masked]")
+			read += r.Fields["bytes"].(float64)
+			_, more = r.Fields["next_offset"]
+		}
+		// A secret that is cut is masked twice.
+		if read != size || masked < times || masked >= times+calls || calls > 3 {
+			t.Errorf("%s: in %d calls %.0f bytes were read, with %d secrets; want %.0f and %d", name, calls, read, masked, size, times)
+		}
+	}
+	if r := done(ToolSearch, `{"query":"x","max_results":10000,"context_lines":20}`); r.Fields["truncated"] != true {
+		t.Error("the search is whole")
+	}
+	r := done(ToolRun, `{"argv":["cat","f"]}`)
+	if r.Fields["stdout_truncated"] != true || r.Fields["stdout_bytes"] != 6.0*times || !strings.HasPrefix(r.Stdout, "[masked][masked]") {
+		t.Errorf("the output is %.300s", r.Raw)
+	}
+	b := done(ToolRun, `{"argv":["cat","f"],"background":true}`)
+	p.until("the end", func() bool {
+		s := done(ToolStatus, fmt.Sprintf(`{"process_id":%q,"max_bytes":262144}`, b.Fields["process_id"]))
+		return s.Fields["state"] == "exited"
+	})
+	const few = 7000 // their diff is not left out
+	r = done(ToolWrite, fmt.Sprintf(`{"path":"new","content":%q}`, strings.Repeat(secret+"\n", few)))
+	if diff, _ := r.Fields["diff"].(string); strings.Count(diff, "+[masked]\n") != few {
+		t.Errorf("the diff is %.300s", r.Raw)
+	}
 }
 
 // TestExchangedInQueue: row 16. A path that is exchanged while its command waits

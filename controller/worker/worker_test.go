@@ -97,7 +97,10 @@ func TestFrames(t *testing.T) {
 	if r := p.result(exact); r.Status != StatusSuccess {
 		t.Errorf("an id of 160 characters: %s", r.Raw)
 	}
-	p.refused("unknown tool", p.do("file.chmod", "{}"), CodeUnknownTool)
+	r := p.do("file.chmod", "{}")
+	if p.refused("unknown tool", r, CodeUnknownTool); !strings.Contains(r.Error.Message, strings.Join(Tools(), ", ")) {
+		t.Errorf("the message is %q, want the tools in it", r.Error.Message)
+	}
 	p.frame(`{"command_id":"big","tool":"worker.ping","args":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`)
 	p.until("a new connection", func() bool {
 		frames := p.server.Frames()

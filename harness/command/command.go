@@ -109,7 +109,7 @@ func (a *adapter) run() child.Exit {
 			case !ok:
 				return a.ended()
 			case c.Type == protocol.SessionOpen:
-				a.event(protocol.EventSessionStarted, "", nil)
+				a.queue(protocol.EventSessionStarted, "", nil)
 				a.event(protocol.EventPhaseChanged, "", fields.New().Text("phase", protocol.PhaseExecuting))
 			case c.Type == protocol.TurnStart:
 				return a.play(c)
@@ -126,7 +126,7 @@ func (a *adapter) run() child.Exit {
 // ended is the end of stdin before a turn.
 func (a *adapter) ended() child.Exit {
 	if err := a.conn.Err(); err != nil {
-		a.diagnose("command_unreadable", err.Error())
+		a.event(protocol.EventHarnessDiag, "", diagnosis("command_unreadable", err.Error()))
 		return child.Exit{Status: StatusRefused}
 	}
 	return child.Exit{}
@@ -149,7 +149,7 @@ func (a *adapter) play(c protocol.HarnessCommand) child.Exit {
 		if e := (*child.StartError)(nil); errors.As(err, &e) {
 			status = e.Status
 		}
-		a.event(protocol.EventItemFailed, itemID, fields.New().Text("kind", itemKind))
+		a.queue(protocol.EventItemFailed, itemID, fields.New().Text("kind", itemKind))
 		return a.refuse("command_not_started", err, child.Exit{Status: status})
 	}
 	a.feed(t.stdin)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"prp/harness/child"
@@ -21,6 +20,15 @@ const provenance = "adapter:command"
 
 // event sends an event of the turn; false where the runner is gone.
 func (a *adapter) event(t protocol.EventType, item string, payload *fields.Fields) bool {
+	return a.conn.Send(protocol.MessageEvent, a.encode(t, item, payload)) == nil
+}
+
+// queue has an event go out with the next one.
+func (a *adapter) queue(t protocol.EventType, item string, payload *fields.Fields) {
+	a.conn.Queue(protocol.MessageEvent, a.encode(t, item, payload))
+}
+
+func (a *adapter) encode(t protocol.EventType, item string, payload *fields.Fields) []byte {
 	turn := a.turn.id
 	if t == protocol.EventSessionClosed {
 		turn = ""
@@ -29,20 +37,20 @@ func (a *adapter) event(t protocol.EventType, item string, payload *fields.Field
 	if payload != nil {
 		object = payload.Object()
 	}
-	return a.conn.Send(protocol.MessageEvent, protocol.AppendHarnessEvent(nil, t, turn, item, object)) == nil
+	return protocol.AppendHarnessEvent(nil, t, turn, item, object)
 }
 
-func (a *adapter) diagnose(code, message string) {
-	a.event(protocol.EventHarnessDiag, "", fields.New().Text("code", code).Text("message", message))
+func diagnosis(code, message string) *fields.Fields {
+	return fields.New().Text("code", code).Text("message", message)
 }
 
 // refuse ends a turn whose program did not run.
 func (a *adapter) refuse(code string, err error, exit child.Exit) child.Exit {
 	// It can quote a name that the turn gave.
 	message, _ := text.Head(err.Error(), maxLine)
-	a.diagnose(code, message)
+	a.queue(protocol.EventHarnessDiag, "", diagnosis(code, message))
 	a.result(protocol.DispositionYielded, "Nothing was run: "+message, exit)
-	a.event(protocol.EventTurnFailed, "", fields.New().Text("code", code).Text("message", message))
+	a.queue(protocol.EventTurnFailed, "", diagnosis(code, message))
 	a.event(protocol.EventSessionClosed, "", nil)
 	return exit
 }
@@ -63,9 +71,9 @@ func (a *adapter) report(exit child.Exit) child.Exit {
 	if done {
 		item, disposition = protocol.EventItemCompleted, protocol.DispositionDone
 	}
-	a.event(item, itemID, end)
+	a.queue(item, itemID, end)
 	a.result(disposition, fmt.Sprintf("The command ended with %s: %s", exit, a.turn.title()), exit)
-	a.event(a.turnEnd(exit))
+	a.queue(a.turnEnd(exit))
 	a.event(protocol.EventSessionClosed, "", nil)
 	return exit
 }
@@ -96,35 +104,23 @@ func (a *adapter) turnEnd(exit child.Exit) (protocol.EventType, string, *fields.
 	return protocol.EventTurnFailed, "", f.Text("code", "command_failed")
 }
 
-// result sends the semantic result: what the adapter can claim from an exit.
+// result queues the semantic result: what the adapter can claim from an exit.
 func (a *adapter) result(disposition protocol.Disposition, summary string, exit child.Exit) {
 	f := fields.New().Text("kind", "process_exit").Text("provenance", provenance)
 	outcome(f, exit)
-	none := []json.RawMessage{}
-	r := protocol.Result{
-		Schema:                  protocol.SchemaResult,
-		ReportedWorkDisposition: disposition,
-		Summary:                 summary,
-		CompletionClaim: protocol.CompletionClaim{
-			ContractRevision:   json.RawMessage(`"1"`),
-			ObjectiveSatisfied: disposition == protocol.DispositionDone,
-			Criteria:           none, RemainingWork: none,
-		},
-		Evidence:     []json.RawMessage{f.Object()},
-		Verification: none, AttentionRequests: none, Artifacts: none,
-	}
+	none := []byte("[]")
+	claim := fields.New().Text("contractRevision", "1").Truth("objectiveSatisfied", disposition == protocol.DispositionDone).
+		Own("criteria", none).Own("remainingWork", none)
+	r := fields.New().Text("schema", protocol.SchemaResult).Text("reportedWorkDisposition", string(disposition)).
+		Text("summary", summary).Own("completionClaim", claim.Object()).
+		Own("evidence", append(f.Append([]byte{'['}), ']')).
+		Own("verification", none).Own("attentionRequests", none).Own("artifacts", none)
 	if disposition == protocol.DispositionYielded {
 		key := a.turn.id
 		if key == "" {
 			key = itemID
 		}
-		r.Continuation = &protocol.Continuation{Kind: "run_again", Summary: summary, IdempotencyKey: key}
+		r.Own("continuation", fields.New().Text("kind", "run_again").Text("summary", summary).Text("idempotencyKey", key).Object())
 	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		a.diagnose("result_not_encoded", err.Error()) // cannot be: the raw parts are made here
-		return
-	}
-	// An error is a runner that is gone.
-	_ = a.conn.Send(protocol.MessageResult, append(append([]byte(`{"result":`), raw...), '}'))
+	a.conn.Queue(protocol.MessageResult, fields.New().Own("result", r.Object()).Object())
 }

@@ -19,12 +19,17 @@ const (
 // goroutines.
 type Masker struct {
 	forms   [256][][]byte // by their first byte, longest first
+	values  [256][][]byte // the same of the values themselves, nil where there are none
 	longest int           // bytes
 }
 
-// NewMasker returns a masker of these values: as they are, each of their lines,
-// and as they stand inside JSON strings (also inside one another), URLs and
-// base64. Values and lines under [MinLength] bytes are not masked.
+// NewMasker returns a masker of these values and of each of their lines: as they
+// are, and as they stand inside JSON strings, URLs and base64. Inside a JSON string,
+// and one inside another, any of their characters may be a \u escape, as other
+// encoders write it. Not found is what no known encoder writes: a string inside
+// another whose own backslashes are \u005c, a third string around it, some slashes
+// escaped and others not, a URL that escapes what needs it not. Values and lines
+// under [MinLength] bytes are not masked.
 func NewMasker(values []string) *Masker {
 	m := &Masker{}
 	known := map[string]bool{}
@@ -40,13 +45,18 @@ func NewMasker(values []string) *Masker {
 				if len(form) >= MinLength && !known[form] {
 					known[form] = true
 					m.forms[form[0]] = append(m.forms[form[0]], []byte(form))
-					m.longest = max(m.longest, len(form))
+					m.longest = max(m.longest, len(form), escapedByte*len(s))
 				}
+			}
+			if !slices.ContainsFunc(m.values[s[0]], func(v []byte) bool { return string(v) == s }) {
+				m.values[s[0]] = append(m.values[s[0]], []byte(s))
 			}
 		}
 	}
-	for _, list := range m.forms {
-		slices.SortStableFunc(list, func(a, b []byte) int { return len(b) - len(a) })
+	for i := range m.forms {
+		for _, list := range [][][]byte{m.forms[i], m.values[i]} {
+			slices.SortStableFunc(list, func(a, b []byte) int { return len(b) - len(a) })
+		}
 	}
 	return m
 }
@@ -70,8 +80,13 @@ func (m *Masker) Edge() int { return max(m.longest-1, 0) }
 func (m *Masker) Part(b []byte, from, to int) []byte {
 	var out []byte
 	done := from // what comes before it is in out
+	escapes := bytes.Contains(b, escape)
 	for i := 0; i < to; {
-		n, _ := m.match(b[i:])
+		if m.forms[b[i]] == nil && (!escapes || b[i] != '\\') {
+			i++
+			continue
+		}
+		n, _ := m.match(b[i:], escapes)
 		if n == 0 {
 			i++
 			continue
@@ -89,8 +104,14 @@ func (m *Masker) Part(b []byte, from, to int) []byte {
 // the beginning of a value is left. Used tells how much of b is in out.
 func (m *Masker) Scan(b []byte, end bool) (out []byte, used int) {
 	from, i := 0, 0
+	// What may go on may have its escape still to come.
+	escapes := m.Any() && (bytes.Contains(b, escape) || !end && bytes.IndexByte(b, '\\') >= 0)
 	for i < len(b) {
-		n, partial := m.match(b[i:])
+		if m.forms[b[i]] == nil && (!escapes || b[i] != '\\') {
+			i++
+			continue
+		}
+		n, partial := m.match(b[i:], escapes)
 		if partial && !end {
 			break
 		}
@@ -108,16 +129,20 @@ func (m *Masker) Scan(b []byte, end bool) (out []byte, used int) {
 	return append(out, b[from:i]...), i
 }
 
-// match is the length of the longest value at the start of b, which is not
-// empty, and whether b may be the beginning of a longer one.
-func (m *Masker) match(b []byte) (n int, partial bool) {
+// match is the length of the longest value at the start of b, which is not empty,
+// and whether b may be the beginning of a longer one. With escapes it is also read
+// as a JSON string.
+func (m *Masker) match(b []byte, escapes bool) (n int, partial bool) {
 	for _, form := range m.forms[b[0]] {
-		switch {
-		case len(b) < len(form) && bytes.HasPrefix(form, b):
+		if len(b) < len(form) && bytes.HasPrefix(form, b) {
 			partial = true
-		case bytes.HasPrefix(b, form):
-			return len(form), partial
+		} else if bytes.HasPrefix(b, form) {
+			n = len(form)
+			break
 		}
 	}
-	return 0, partial
+	if escapes {
+		return m.matchEscaped(b, n, partial)
+	}
+	return n, partial
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -62,28 +61,13 @@ func (s *State) emittedAt() string {
 	return s.stampText
 }
 
-// eventOf emits an event whose payload is v.
-func (s *State) eventOf(t protocol.EventType, v any) *protocol.Event {
-	return s.event(t, encode(v))
-}
-
-// encode returns the JSON of a payload of our own, without escaping HTML.
-func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		// Only values of our own come here; none of them can fail.
-		panic("lifecycle: encode payload: " + err.Error())
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
+// diagnosticPayload is that of harness.diagnostic; an event type and a request id
+// are left out where empty.
 type diagnosticPayload struct {
-	Code      protocol.Code      `json:"code"`
-	Message   string             `json:"message"`
-	EventType protocol.EventType `json:"eventType,omitempty"`
-	RequestID string             `json:"requestId,omitempty"`
+	Code      protocol.Code
+	Message   string
+	EventType protocol.EventType
+	RequestID string
 }
 
 // harnessDiagnostic emits a harness.diagnostic that the runner makes. What it
@@ -93,7 +77,8 @@ func (s *State) harnessDiagnostic(p diagnosticPayload) {
 		p.Message, p.RequestID = mask(p.Message), mask(p.RequestID)
 		p.EventType = protocol.EventType(mask(string(p.EventType)))
 	}
-	s.eventOf(protocol.EventHarnessDiag, p)
+	s.event(protocol.EventHarnessDiag, object(nil).text("code", string(p.Code)).text("message", p.Message).
+		some("eventType", string(p.EventType)).some("requestId", p.RequestID).end())
 }
 
 func (s *State) diagnose(level protocol.Level, code protocol.Code, message string) {

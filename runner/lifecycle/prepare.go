@@ -8,26 +8,13 @@ import (
 
 // The start of a run: run.prepare, from the working directory to ready.
 
-type phasePayload struct {
-	Phase string `json:"phase"`
-}
-
-type workspacePayload struct {
-	WorkingDirectory string `json:"workingDirectory"`
-}
-
 const transport = "stdio_jsonl"
-
-type startingPayload struct {
-	DriverKind string `json:"driverKind"`
-	Transport  string `json:"transport"`
-}
 
 // beginPrepare starts what decides run.prepare; its receipt comes at the end.
 func (s *State) beginPrepare(c *protocol.Command) {
 	s.phase = phasePreparing
 	s.prepare = c
-	s.eventOf(protocol.EventPhaseChanged, phasePayload{protocol.PhaseWorkspacePreparing})
+	s.event(protocol.EventPhaseChanged, object(nil).text("phase", protocol.PhaseWorkspacePreparing).end())
 	s.do(CheckWorkspace)
 }
 
@@ -36,8 +23,8 @@ func (s *State) workspaceChecked(detail string) {
 		s.startFailed(detail)
 		return
 	}
-	s.eventOf(protocol.EventWorkspaceReady, workspacePayload{s.cfg.WorkingDirectory})
-	s.eventOf(protocol.EventHarnessStarting, startingPayload{s.cfg.DriverKind, transport})
+	s.event(protocol.EventWorkspaceReady, object(nil).text("workingDirectory", s.cfg.WorkingDirectory).end())
+	s.event(protocol.EventHarnessStarting, object(nil).text("driverKind", s.cfg.DriverKind).text("transport", transport).end())
 	s.do(StartHarness)
 }
 

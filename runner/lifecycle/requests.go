@@ -112,14 +112,9 @@ func (r *requests) nextExpiry() *time.Time {
 	return next
 }
 
-type requestGonePayload struct {
-	RequestID string `json:"requestId"`
-	Reason    string `json:"reason"`
-}
-
 // closeRequest tells that nobody answered a request in time.
 func (s *State) closeRequest(q *request, t protocol.EventType, reason string) {
-	s.eventOf(t, requestGonePayload{RequestID: q.id, Reason: reason}).TurnID = q.turn
+	s.event(t, object(nil).text("requestId", q.id).text("reason", reason).end()).TurnID = q.turn
 	s.requests.close(q.id)
 }
 

@@ -198,19 +198,9 @@ func (s *State) emitExited() {
 	if s.exit != nil {
 		exit = *s.exit
 	}
-	gone := *s.gone
-	if gone.Means == nil {
-		gone.Means = []string{}
-	}
-	if gone.Survivors == nil {
-		gone.Survivors = []protocol.Survivor{}
-	}
-	if s.logs.Lines == nil {
-		s.logs.Lines = []string{}
-	}
-	s.eventOf(protocol.EventHarnessExited, protocol.HarnessExited{
-		ProcessExit: exit, SemanticResultObserved: s.resultSeen, Logs: s.logs, Containment: gone,
-	})
+	s.event(protocol.EventHarnessExited, exitedPayload(protocol.HarnessExited{
+		ProcessExit: exit, SemanticResultObserved: s.resultSeen, Logs: s.logs, Containment: *s.gone,
+	}))
 }
 
 func (s *State) emitTerminal() {
@@ -227,17 +217,4 @@ func (s *State) emitTerminal() {
 	}
 	t := Reconcile(facts)
 	s.event(protocol.EventRunTerminal, terminalPayload(t, s.proposal))
-}
-
-// terminalPayload writes a terminal with the harness's proposal byte for byte.
-func terminalPayload(t protocol.Terminal, proposal []byte) []byte {
-	if proposal == nil {
-		proposal = []byte("null")
-	}
-	out := encode(t.TerminalProposal)
-	out = append(out[:len(out)-1], `,"harnessTerminalProposal":`...)
-	out = append(out, proposal...)
-	out = append(out, `,"reconciliation":`...)
-	out = append(out, encode(t.Reconciliation)...)
-	return append(out, '}')
 }

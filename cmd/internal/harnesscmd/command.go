@@ -13,7 +13,6 @@ import (
 
 // commandMain runs a plain program as a harness and ends as it did.
 func commandMain(args []string) int {
-	runtime.GOMAXPROCS(1)
 	o := command.Options{Shell: []string{"sh", "-c"}, Stdin: os.Stdin, Stdout: os.Stdout}
 	if runtime.GOOS == "windows" {
 		o.Shell = []string{"cmd", "/c"}

@@ -55,6 +55,34 @@ func TestOpenAgain(t *testing.T) {
 	}
 }
 
+// TestClaimNames: a claim in other letters is another one (RFC 7519 section 4),
+// and takes nothing away from the one that is.
+func TestClaimNames(t *testing.T) {
+	a := authority(t, filepath.Join(t.TempDir(), "a"))
+	now := time.Now()
+	soon, past := now.Add(time.Hour).Unix(), now.Add(-time.Hour).Unix()
+	for name, tt := range map[string]struct {
+		claims map[string]any
+		want   string // the subject; empty is refused
+	}{
+		"plain":                {map[string]any{"sub": "me", "exp": soon, "nbf": past}, "me"},
+		"expired":              {map[string]any{"sub": "me", "exp": past, "Exp": soon, "EXP": soon, "eXp": soon}, ""},
+		"no end":               {map[string]any{"sub": "me", "EXP": soon}, ""},
+		"not begun":            {map[string]any{"sub": "me", "exp": soon, "nbf": soon, "Nbf": past, "nBF": past}, ""},
+		"another subject":      {map[string]any{"sub": "me", "Sub": "you", "sUb": "you", "exp": soon}, "me"},
+		"another type":         {map[string]any{"sub": "me", "exp": "soon"}, ""},
+		"a subject by no name": {map[string]any{"sub": 1, "exp": soon}, ""},
+	} {
+		token, err := a.Token(tt.claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.Verify(token, now); got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 // TestOpenSpoilt: an authority that is not whole is not replaced in silence.
 func TestOpenSpoilt(t *testing.T) {
 	for _, name := range []string{caFile, caKeyFile, tokenKeyFile} {

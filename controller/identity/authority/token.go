@@ -46,20 +46,35 @@ func (a *Authority) Verify(token string, now time.Time) (subject string, err err
 	if err != nil {
 		return "", err
 	}
-	var claims struct {
-		Sub string   `json:"sub"`
-		Exp *float64 `json:"exp"`
-		Nbf *float64 `json:"nbf"`
-	}
-	if err := json.Unmarshal(text, &claims); err != nil {
+	var c claims
+	if err := json.Unmarshal(text, &c); err != nil {
 		return "", fmt.Errorf("claims: %w", err)
+	}
+	exp, noExp := claim[*float64](c, "exp")
+	nbf, noNbf := claim[*float64](c, "nbf")
+	sub, noSub := claim[string](c, "sub")
+	if err := errors.Join(noExp, noNbf, noSub); err != nil {
+		return "", err
 	}
 	at := float64(now.UnixNano()) / 1e9
 	switch {
-	case claims.Exp == nil || at >= *claims.Exp:
+	case exp == nil || at >= *exp:
 		return "", errors.New("expected a token that has not expired")
-	case claims.Nbf != nil && at < *claims.Nbf:
+	case nbf != nil && at < *nbf:
 		return "", errors.New("expected a token that has begun")
 	}
-	return claims.Sub, nil
+	return sub, nil
+}
+
+// claims are the claims of a token, by their exact names: package json would take
+// Exp for exp.
+type claims map[string]json.RawMessage
+
+// claim reads one, the zero value where it is absent. An error shows nothing of the
+// token.
+func claim[T any](c claims, name string) (v T, err error) {
+	if raw := c[name]; raw != nil && json.Unmarshal(raw, &v) != nil {
+		return v, fmt.Errorf("expected another type for the claim %q", name)
+	}
+	return v, nil
 }
