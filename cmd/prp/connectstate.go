@@ -64,7 +64,7 @@ func (o *connectOptions) readState() (state connectState, runs bool, err error) 
 
 // alone takes the folder for this connector.
 func (o *connectOptions) alone() (release func(), err error) {
-	return alone(o.file.Dir, "connector", `"dir"`)
+	return alone(o.file.Dir, lockName, "connector", `"dir"`)
 }
 
 func (o *connectOptions) showState(s *streams) int {

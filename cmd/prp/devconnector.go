@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
@@ -56,14 +58,12 @@ func (o *devserverOptions) connector(s *streams, word string, args []string) int
 	}
 	ctx, stop := untilTold()
 	defer stop()
-	answer, err := devserver.PostOrder(ctx, o.dir, order, o.wait, func(why string) {
-		fmt.Fprintf(s.err, "waiting up to %s: %s\n", o.wait, controller.OneLine(why))
-	})
+	answer, err := devserver.PostOrder(ctx, o.dir, order, o.wait, o.sayWaiting(s))
 	if err != nil {
-		return fail(s, "devserver", err)
+		return fail(s, "devserver", unwatched(ctx, err))
 	}
 	defer answer.Close()
-	return o.showFrames(s, answer, order)
+	return o.showFrames(ctx, s, answer, order)
 }
 
 func (o *devserverOptions) serveConnector(s *streams) int {
@@ -77,6 +77,11 @@ func (o *devserverOptions) serveConnector(s *streams) int {
 			return fail(s, "devserver", misuse("--agents: %s", err))
 		}
 	}
+	release, err := o.alone()
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	defer release()
 	host, err := devserver.ListenConnector(o.dir, o.addr, json.RawMessage(agents), devserver.ConnectorConfig{Rules: rules})
 	if err != nil {
 		return fail(s, "devserver", err)
@@ -93,21 +98,25 @@ func (o *devserverOptions) serveConnector(s *streams) int {
 
 // shownFrame has the members of a frame that a person sees.
 type shownFrame struct {
-	Type, Event, Status, Message, Action string
-	RunID                                string `json:"run_id"`
-	RequestID                            string `json:"request_id"`
-	Seq                                  int64
-	Code                                 int
-	Payload                              map[string]json.RawMessage
+	Type      string                     `json:"type"`
+	Event     string                     `json:"event"`
+	Status    string                     `json:"status"`
+	Message   string                     `json:"message"`
+	Action    string                     `json:"action"`
+	RunID     string                     `json:"run_id"`
+	RequestID string                     `json:"request_id"`
+	Seq       int64                      `json:"seq"`
+	Code      int                        `json:"code"`
+	Payload   map[string]json.RawMessage `json:"payload"`
 }
 
 // showFrames prints the frames that an order brings, a line each.
-func (o *devserverOptions) showFrames(s *streams, answer io.Reader, order devserver.Order) int {
+func (o *devserverOptions) showFrames(ctx context.Context, s *streams, answer io.Reader, order devserver.Order) int {
 	lines := bufio.NewScanner(answer)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
 		var f shownFrame
-		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+		if err := bridge.Decode(lines.Bytes(), &f); err != nil {
 			return fail(s, "devserver", err)
 		}
 		if o.json {
@@ -133,7 +142,7 @@ func (o *devserverOptions) showFrames(s *streams, answer io.Reader, order devser
 		err = errors.New("the server has ended before the run")
 	}
 	if err != nil {
-		return fail(s, "devserver", err)
+		return fail(s, "devserver", unwatched(ctx, err))
 	}
 	return exitOK
 }

@@ -3,18 +3,24 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
+	"prp/controller"
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
 
@@ -151,6 +157,15 @@ func (o *devserverOptions) below(name string) *devserverOptions {
 	return o
 }
 
+// serverLock is the lock in the folder of a server; a client may use the folder too.
+const serverLock = "server.lock"
+
+// alone takes the folder for this server: another would take its token and its
+// address away, and leave nothing behind that leads to it.
+func (o *devserverOptions) alone() (release func(), err error) {
+	return alone(o.dir, serverLock, "server", "--dir")
+}
+
 // sayServing says on stderr what a server waits for; stdout has the command line
 // of its client alone.
 func sayServing(s *streams) { fmt.Fprintln(s.err, "prp devserver: serving; Ctrl-C ends it") }
@@ -160,6 +175,11 @@ func (o *devserverOptions) serve(s *streams) int {
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
+	release, err := o.alone()
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	defer release()
 	host, err := devserver.Listen(o.dir, o.addr)
 	if err != nil {
 		return fail(s, "devserver", err)
@@ -189,18 +209,38 @@ func (o *devserverOptions) rules(parse func(text string) (devserver.Rule, error)
 
 // send sends a command and prints what comes back.
 func (o *devserverOptions) send(s *streams, tool string, words []string) int {
+	if o.timeoutMS < 0 {
+		return fail(s, "devserver", misuse("--timeout-ms: expected a number from 0 (the worker's default), got %d", o.timeoutMS))
+	}
 	command, err := commandOf(tool, words, o.timeoutMS)
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
 	ctx, stop := untilTold()
 	defer stop()
-	answer, err := devserver.Post(ctx, o.dir, command, o.wait)
+	answer, err := devserver.Post(ctx, o.dir, command, o.wait, o.sayWaiting(s))
 	if err != nil {
-		return fail(s, "devserver", err)
+		return fail(s, "devserver", unwatched(ctx, err))
 	}
 	defer answer.Close()
-	return o.show(s, answer)
+	return o.show(ctx, s, answer)
+}
+
+// sayWaiting says on stderr what is waited for, and how long.
+func (o *devserverOptions) sayWaiting(s *streams) func(why string) {
+	return func(why string) { fmt.Fprintf(s.err, "waiting up to %s: %s\n", o.wait, controller.OneLine(why)) }
+}
+
+// errUnwatched is the end of a program that shows what it has asked a server for,
+// and no end of that.
+var errUnwatched = errors.New("it is not watched any more, and goes on")
+
+// unwatched is a fault of an answer, or that it was not waited for.
+func unwatched(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, devserver.ErrNotYet) {
+		return errUnwatched
+	}
+	return err
 }
 
 // commandOf makes a command out of words.
@@ -229,28 +269,30 @@ func commandOf(tool string, words []string, timeoutMS int) ([]byte, error) {
 }
 
 // show prints the frames of a command up to its result.
-func (o *devserverOptions) show(s *streams, answer io.Reader) int {
+func (o *devserverOptions) show(ctx context.Context, s *streams, answer io.Reader) int {
 	lines := bufio.NewScanner(answer)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
 		var frame struct {
-			Status   string
-			Progress *struct{ Message string }
+			Status   string `json:"status"`
+			Progress *struct {
+				Message string `json:"message"`
+			} `json:"progress"`
 		}
-		if err := json.Unmarshal(lines.Bytes(), &frame); err != nil {
+		if err := bridge.Decode(lines.Bytes(), &frame); err != nil {
 			return fail(s, "devserver", err)
 		}
 		switch {
 		case o.json:
 			fmt.Fprintf(s.out, "%s\n", lines.Bytes())
 		case frame.Progress != nil:
-			fmt.Fprintln(s.err, frame.Progress.Message)
+			fmt.Fprintln(s.err, controller.OneLine(frame.Progress.Message))
 		default:
 			var pretty bytes.Buffer
 			if err := json.Indent(&pretty, lines.Bytes(), "", "  "); err != nil {
 				return fail(s, "devserver", err)
 			}
-			fmt.Fprintf(s.out, "%s\n", pretty.Bytes())
+			fmt.Fprintf(s.out, "%s\n", escaped(pretty.String()))
 		}
 		if frame.Status == "success" {
 			return exitOK
@@ -263,5 +305,23 @@ func (o *devserverOptions) show(s *streams, answer io.Reader) int {
 	if err == nil {
 		err = errors.New("the server has ended before the result")
 	}
-	return fail(s, "devserver", err)
+	return fail(s, "devserver", unwatched(ctx, err))
+}
+
+// escaped is a JSON text of the same value in which nothing moves a cursor or turns
+// the writing direction: such characters are escaped.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r <= math.MaxUint16:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return b.String()
 }

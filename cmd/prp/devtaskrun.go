@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"prp/controller"
+	"prp/controller/bridge"
 	"prp/controller/devserver"
 	"prp/controller/workerclient"
 	"prp/controller/workerclient/coretask"
@@ -44,6 +45,11 @@ func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
 	if len(args) == 0 {
 		args = echo
 	}
+	release, err := o.alone()
+	if err != nil {
+		return fail(s, "devserver", err)
+	}
+	defer release()
 	host, err := devserver.Listen(o.dir, o.addr)
 	if err != nil {
 		return fail(s, "devserver", err)
@@ -126,19 +132,12 @@ func (o *devserverOptions) submitTask(s *streams, text string) int {
 	defer end()
 	w := &watching{o: o, s: s, end: end, run: make(chan string, 1)}
 	defer w.heedSignals()()
-	answer, err := devserver.PostTo(ctx, o.dir, devserver.SubmitPath, body, o.wait)
+	answer, err := devserver.PostTo(ctx, o.dir, devserver.SubmitPath, body, o.wait, o.sayWaiting(s))
 	if err != nil {
-		return fail(s, "devserver", err)
+		return fail(s, "devserver", unwatched(ctx, err))
 	}
 	defer answer.Close()
-	err = w.watch(answer)
-	switch {
-	case ctx.Err() != nil:
-		err = errors.New("it is not watched any more, and goes on as the server says")
-	case err == nil && w.last == nil:
-		err = errors.New("the server has ended before the run")
-	}
-	if err != nil {
+	if err := w.watch(ctx, answer); err != nil {
 		return fail(s, "devserver", err)
 	}
 	return w.showEnd()
@@ -191,7 +190,7 @@ func (w *watching) cancel(id string) {
 	body, err := json.Marshal(map[string]string{"id": id})
 	if err == nil {
 		var answer io.ReadCloser
-		if answer, err = devserver.PostTo(ctx, w.o.dir, devserver.CancelPath, body, 0); err == nil {
+		if answer, err = devserver.PostTo(ctx, w.o.dir, devserver.CancelPath, body, 0, nil); err == nil {
 			answer.Close()
 		}
 	}
@@ -200,14 +199,15 @@ func (w *watching) cancel(id string) {
 	}
 }
 
-// watch shows what happens to the run until it or the answer has ended.
-func (w *watching) watch(answer io.Reader) error {
+// watch shows what happens to the run until it has ended. An answer that ends before
+// is an error.
+func (w *watching) watch(ctx context.Context, answer io.Reader) error {
 	lines := bufio.NewScanner(answer)
 	lines.Buffer(nil, maxAnswer)
 	id := ""
 	for w.last == nil && lines.Scan() {
 		var p devserver.Progress
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+		if err := bridge.Decode(lines.Bytes(), &p); err != nil {
 			return err
 		}
 		if p.ID != "" && id == "" {
@@ -221,7 +221,11 @@ func (w *watching) watch(answer io.Reader) error {
 		}
 		w.last = p.End
 	}
-	return lines.Err()
+	err := lines.Err()
+	if err == nil && w.last == nil {
+		err = errors.New("the server has ended before the run")
+	}
+	return unwatched(ctx, err)
 }
 
 // show shows one step for a person, text on stdout and the rest on stderr.

@@ -30,23 +30,24 @@ func TestTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		argv   []string // ADDRESS and DIR are filled in
 		status int
+		says   string
 	}{
-		"worker":              {[]string{"worker", "--url", "ws://ADDRESS/", "--token-file", "DIR/token", "--root", "DIR", "--dir", "DIR/state"}, exitOK},
-		"connect":             {[]string{"connect", "--config", "DIR/connect.json"}, exitOK},
-		"taskrun":             {[]string{"taskrun", "--url", "http://ADDRESS", "--token-file", "DIR/token", "--task-run-id", "r", "--dir", "DIR/state", "happy-path"}, exitFailed},
-		"devserver worker":    {[]string{"devserver", "worker", "--dir", "DIR/dev"}, exitOK},
-		"devserver connector": {[]string{"devserver", "connector", "--dir", "DIR/dev"}, exitOK},
-		"devserver taskrun":   {[]string{"devserver", "taskrun", "--dir", "DIR/dev"}, exitOK},
-		"devserver send":      {[]string{"devserver", "send", "--dir", "DIR", "--wait", "1h", "file.read"}, exitFailed},
-		"devserver create":    {[]string{"devserver", "create", "--dir", "DIR", "--wait", "1h", "a", "b"}, exitFailed},
-		"devserver submit":    {[]string{"devserver", "submit", "--dir", "DIR", "--wait", "1h", "a"}, exitFailed},
-		"console":             {[]string{"console", "--no-open"}, exitOK},
+		"worker":              {[]string{"worker", "--url", "ws://ADDRESS/", "--token-file", "DIR/token", "--root", "DIR", "--dir", "DIR/state"}, exitOK, ""},
+		"connect":             {[]string{"connect", "--config", "DIR/connect.json"}, exitOK, ""},
+		"taskrun":             {[]string{"taskrun", "--url", "http://ADDRESS", "--token-file", "DIR/token", "--task-run-id", "r", "--dir", "DIR/state", "happy-path"}, exitFailed, ""},
+		"devserver worker":    {[]string{"devserver", "worker", "--dir", "DIR/dev"}, exitOK, ""},
+		"devserver connector": {[]string{"devserver", "connector", "--dir", "DIR/dev"}, exitOK, ""},
+		"devserver taskrun":   {[]string{"devserver", "taskrun", "--dir", "DIR/dev"}, exitOK, ""},
+		"devserver send":      {[]string{"devserver", "send", "--dir", "DIR", "--wait", "1h", "file.read"}, exitFailed, "it is not watched any more, and goes on"},
+		"devserver create":    {[]string{"devserver", "create", "--dir", "DIR", "--wait", "1h", "a", "b"}, exitFailed, "it is not watched any more, and goes on"},
+		"devserver submit":    {[]string{"devserver", "submit", "--dir", "DIR", "--wait", "1h", "a"}, exitFailed, "it is not watched any more, and goes on"},
+		"console":             {[]string{"console", "--no-open"}, exitOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, sig := range endSignals {
 				status, said := tell(t, c.argv, sig)
-				if status != c.status || strings.Contains(said, "goroutine ") {
-					t.Errorf("%v: exit status %d, want %d: %s", sig, status, c.status, said)
+				if status != c.status || strings.Contains(said, "goroutine ") || !strings.Contains(said, c.says) {
+					t.Errorf("%v: exit status %d, want %d, and %q: %s", sig, status, c.status, c.says, said)
 				}
 			}
 		})
@@ -159,7 +160,7 @@ func TestSubmittedText(t *testing.T) {
 			}
 			answer.Write(append(line, '\n'))
 		}
-		if err := w.watch(&answer); err != nil {
+		if err := w.watch(t.Context(), &answer); err != nil {
 			t.Fatal(err)
 		}
 		status := w.showEnd()

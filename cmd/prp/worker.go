@@ -327,18 +327,20 @@ func (o *workerOptions) readEnvFiles() error {
 	return nil
 }
 
-// alone takes a folder for this worker or connector: two would undo each other's
-// changes, and execute each other's commands and runs. The lock goes with the
-// process, however it ends. Another is the place where another folder is said.
-func alone(dir, who, another string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+// alone takes a folder for this worker, connector or server: two would undo each
+// other's changes, and execute each other's commands and runs. The lock goes with
+// the process, however it ends. Another is the place where another folder is said.
+func alone(dir, lock, who, another string) (release func(), err error) {
+	if err = os.MkdirAll(dir, 0o700); err == nil {
+		release, err = process.Lock(filepath.Join(dir, lock))
 	}
-	release, err = process.Lock(filepath.Join(dir, lockName))
-	if errors.Is(err, process.ErrLocked) {
+	switch {
+	case errors.Is(err, process.ErrLocked):
 		return nil, fmt.Errorf("another %s uses %q: end it, or give this one another %s", who, dir, another)
+	case err != nil:
+		return nil, fmt.Errorf("expected a folder that this %s can use: %w; give it another %s", who, err, another)
 	}
-	return release, err
+	return release, nil
 }
 
 // serve runs the worker until Ctrl-C or SIGTERM.
@@ -346,7 +348,7 @@ func (o *workerOptions) serve(s *streams, cfg worker.Config) int {
 	ctx, stop := untilTold()
 	defer stop()
 	outliveReaders() // else its commands would end with it
-	release, err := alone(o.dir, "worker", "--dir")
+	release, err := alone(o.dir, lockName, "worker", "--dir")
 	if err != nil {
 		return fail(s, "worker", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -39,7 +40,14 @@ type UpgradeError struct {
 
 // Error implements error.
 func (e *UpgradeError) Error() string {
-	return fmt.Sprintf("expected the server to accept a WebSocket, got HTTP status %d", e.Status)
+	what := ""
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		what = ": check the token"
+	case http.StatusNotFound:
+		what = ": check the path of the address"
+	}
+	return fmt.Sprintf("expected the server to accept a WebSocket, got HTTP status %d%s", e.Status, what)
 }
 
 // LinkConfig says where a link goes and how patient it is. Zero members but URL
@@ -240,6 +248,12 @@ func (l *Link) dial(ctx context.Context) (*websocket.Conn, error) {
 	if err != nil {
 		if response != nil {
 			return nil, &UpgradeError{Status: response.StatusCode}
+		}
+		// The rest repeats the address and names the layers above; it is long
+		// enough to leave no room for the cause on a line.
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err
 		}
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}

@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -311,6 +313,15 @@ func TestLinkConnect(t *testing.T) {
 	var upgrade *UpgradeError
 	if _, err := l.Connect(t.Context()); !errors.As(err, &upgrade) || upgrade.Status != http.StatusForbidden {
 		t.Errorf("refused with %v, want status 403", err)
+	}
+	if text := upgrade.Error(); !strings.Contains(text, "HTTP status 403") || !strings.Contains(text, "token") {
+		t.Errorf("it does not say what to do: %s", text)
+	}
+	refused.Close()
+	// Nobody is there: the cause comes early enough for a line that is cut.
+	const line = 80
+	if _, err := l.Connect(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error()[:min(line, len(err.Error()))], "refused") {
+		t.Errorf("the cause is not in the first %d bytes: %v", line, err)
 	}
 	for _, compress := range []bool{false, true} {
 		var offered string

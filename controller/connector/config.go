@@ -155,31 +155,45 @@ func (c *Config) fill() error {
 }
 
 // ID is the connector's id: the one in its folder, which is made once and stays
-// (row 3). Given, where it is not empty, becomes the one in the folder.
+// (row 3). Given, where it is not empty, becomes the one in the folder. It is safe
+// for use by many processes: each 'prp connect' asks for it, also to show a state.
 func ID(dir, given string) (string, error) {
 	path := filepath.Join(dir, idFile)
-	if given == "" {
-		kept, err := bridge.ReadSecret(path)
-		if err == nil || !errors.Is(err, os.ErrNotExist) {
-			return kept, err
-		}
-		given = newID()
+	kept, err := bridge.ReadSecret(path)
+	if given == "" && !errors.Is(err, os.ErrNotExist) || err == nil && given == kept {
+		return kept, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return given, writeWhole(path, []byte(given+"\n"))
+	if given != "" {
+		return given, writeWhole(path, []byte(given+"\n"))
+	}
+	made := newID()
+	err = placeWhole(path, []byte(made+"\n"), os.Link)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return bridge.ReadSecret(path) // another was faster
+	case err != nil: // a file system without links
+		err = writeWhole(path, []byte(made+"\n"))
+	}
+	return made, err
 }
 
 // writeWhole replaces a file; a crash leaves the old or the new one.
-func writeWhole(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func writeWhole(path string, text []byte) error { return placeWhole(path, text, os.Rename) }
+
+// placeWhole writes a file under a name of its own, so that several processes can
+// do it at once, and puts it into its place.
+func placeWhole(path string, text []byte, place func(from, to string) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
 	if err != nil {
 		return err
 	}
+	defer os.Remove(f.Name()) // where it was not renamed
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return place(f.Name(), path)
 }

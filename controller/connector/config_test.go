@@ -6,7 +6,9 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,5 +109,38 @@ func TestTimes(t *testing.T) {
 	}
 	if got != want {
 		t.Errorf("the times are %+v, want %+v", got, want)
+	}
+}
+
+// TestIDAtOnce: row 3. Connectors and those who ask for a state at the same time find
+// one id, and nobody takes a half of it away from another.
+func TestIDAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, given := range []string{"", "mine"} {
+		for range 20 {
+			dir := filepath.Join(t.TempDir(), "state")
+			begin := make(chan struct{})
+			var all sync.WaitGroup
+			var ids [16]string
+			for i := range ids {
+				all.Go(func() {
+					<-begin
+					id, err := ID(dir, given)
+					if err != nil {
+						t.Error(err)
+					}
+					ids[i] = id
+				})
+			}
+			close(begin)
+			all.Wait()
+			kept, err := ID(dir, "")
+			if err != nil || slices.ContainsFunc(ids[:], func(id string) bool { return id != kept }) || given != "" && kept != given {
+				t.Fatalf("given %q: the folder has %q, they have %q, %v", given, kept, ids, err)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Fatalf("left in the folder: %v, %v", entries, err)
+			}
+		}
 	}
 }

@@ -78,7 +78,7 @@ type Connector struct {
 	frames   []ConnectorFrame
 	runs     map[string]*deliveredRun
 	objects  map[string]*object
-	decided  map[string]bool   // request_id of questions that the shell has decided
+	decided  map[string]int    // by request_id: how many frames there were when the shell has decided
 	pending  []json.RawMessage // sent while nobody was there
 	changed  chan struct{}
 	closed   context.Context
@@ -110,7 +110,7 @@ type peer struct {
 func NewConnector(cfg ConnectorConfig) *Connector {
 	c := &Connector{
 		cfg: cfg, rules: newRuleBook(cfg.Rules), polls: map[string]*pollSession{},
-		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, decided: map[string]bool{}, changed: make(chan struct{}),
+		runs: map[string]*deliveredRun{}, objects: map[string]*object{}, decided: map[string]int{}, changed: make(chan struct{}),
 	}
 	c.closed, c.close = context.WithCancel(context.Background())
 	return c

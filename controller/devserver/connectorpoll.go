@@ -130,7 +130,7 @@ func (c *Connector) post(rw http.ResponseWriter, r *http.Request, id string) {
 	case errors.As(err, &tooLarge):
 		http.Error(rw, "the batch is too large", http.StatusRequestEntityTooLarge)
 		return
-	case err != nil || body.SessionID == "":
+	case err != nil || body.SessionID == "" || body.Cursor < 0:
 		http.Error(rw, "expected session_id, cursor and messages", http.StatusBadRequest)
 		return
 	}

@@ -65,3 +65,16 @@ func TestLateLease(t *testing.T) {
 		}
 	})
 }
+
+// TestCursorBelowZero: a cursor that cannot be is refused.
+func TestCursorBelowZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, post := polled(t)
+		defer c.Close()
+		for _, cursor := range []string{"-1", "-9223372036854775808"} {
+			if status := post(cursor, `{"type":"heartbeat","id":"2"}`); status != 400 {
+				t.Errorf("cursor %s: status %d", cursor, status)
+			}
+		}
+	})
+}

@@ -32,14 +32,14 @@ type Order struct {
 }
 
 // PostOrder hands an order to the connector's server whose files are in a folder,
-// as [Post] does for a worker's. It tells at once what it waits for: a server, a
-// connector, or a question.
+// as [Post] does for a worker's. What it waits for is a server, a connector, or a
+// question.
 func PostOrder(ctx context.Context, dir string, order Order, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
 	body, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
-	return postTelling(ctx, dir, ShellPath, body, wait, tell)
+	return PostTo(ctx, dir, ShellPath, body, wait, tell)
 }
 
 // shell takes one order.
@@ -59,10 +59,12 @@ func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 			http.Error(rw, "no connector is registered", http.StatusServiceUnavailable)
 			return
 		}
+		question := ""
 		if kind, _ := o.Frame["type"].(string); strings.HasPrefix(kind, "approval_") {
 			request, _ := o.Frame["request_id"].(string)
-			question, status, why := c.decide(request)
-			if why != "" {
+			var status int
+			var why string
+			if question, status, why = c.decide(request); why != "" {
 				http.Error(rw, why, status)
 				return
 			}
@@ -71,6 +73,7 @@ func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 		id = rand.Text()
 		o.Frame["id"] = id
 		if err := c.Send(encode(o.Frame)); err != nil {
+			c.undecide(question)
 			http.Error(rw, err.Error(), http.StatusBadGateway)
 			return
 		}
@@ -83,12 +86,13 @@ func (c *Connector) shell(rw http.ResponseWriter, r *http.Request) {
 
 // decide finds the question that a decision is for, and takes it off the list: a
 // connector is silent about a decision that it takes, so that a person would not
-// learn that there was nothing to decide.
+// learn that there was nothing to decide. A question that is asked again later is
+// on the list again, since its answer was lost with the link (connector.md row 12).
 func (c *Connector) decide(request string) (question string, status int, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []string
-	for _, f := range c.frames {
+	for i, f := range c.frames {
 		if r := c.runs[f.RunID]; f.Type != "approval_request" || r != nil && r.over {
 			continue
 		}
@@ -97,7 +101,7 @@ func (c *Connector) decide(request string) (question string, status int, why str
 		}
 		_ = bridge.Decode(f.Raw, &m) // it was parsed before
 		wanted := request == "" || request == m.RequestID
-		if wanted && !c.decided[m.RequestID] && !slices.Contains(list, m.RequestID) {
+		if wanted && i >= c.decided[m.RequestID] && !slices.Contains(list, m.RequestID) {
 			list = append(list, m.RequestID)
 		}
 	}
@@ -109,8 +113,15 @@ func (c *Connector) decide(request string) (question string, status int, why str
 	case len(list) > 1:
 		return "", http.StatusConflict, "expected one question that waits, got " + strings.Join(list, ", ") + "; name the one that is meant"
 	}
-	c.decided[list[0]] = true
+	c.decided[list[0]] = len(c.frames)
 	return list[0], 0, ""
+}
+
+// undecide puts a question on the list again whose answer was not sent.
+func (c *Connector) undecide(question string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.decided, question)
 }
 
 // copyOrder writes the frames that an order wants, from an index on.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -22,7 +23,7 @@ import (
 const (
 	tokenFile   = "token"
 	addressFile = "address"
-	// retryEvery is how often [Post] looks for a server and a worker.
+	// retryEvery is how often [PostTo] looks for a server and a worker.
 	retryEvery = 50 * time.Millisecond
 	// headerWait bounds how long a client may take for its request.
 	headerWait = 10 * time.Second
@@ -41,7 +42,7 @@ type Host struct {
 // and the address into a folder, which it makes. Serve has to follow.
 func Listen(dir, addr string) (*Host, error) {
 	if _, err := bridge.CheckURL("http://"+addr, false); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("expected host:port of loopback such as 127.0.0.1:0, got %q", addr)
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -117,37 +118,34 @@ func readBody(rw http.ResponseWriter, r *http.Request, most int64, into any) err
 	return bridge.Decode(body, into)
 }
 
-// errNotYet is a server or a worker that is not there, so nothing was sent.
-var errNotYet = errors.New("nothing was sent")
+// ErrNotYet is a server or a client of it that is not there, so nothing was sent.
+var ErrNotYet = errors.New("nothing was sent")
 
 // Post hands a command for a worker to the server whose files are in a folder,
 // and returns what it answers: a frame a line, up to the result. It waits so long
-// for a server and a worker. The caller closes the answer.
-func Post(ctx context.Context, dir string, command []byte, wait time.Duration) (io.ReadCloser, error) {
-	return PostTo(ctx, dir, SendPath, command, wait)
+// for a server and a worker, and tells at once what it waits for, each reason once
+// in a row; tell may be nil. The error is [ErrNotYet] where nothing was sent until
+// then or until ctx has ended. The caller closes the answer.
+func Post(ctx context.Context, dir string, command []byte, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
+	return PostTo(ctx, dir, SendPath, command, wait, tell)
 }
 
 // PostTo is [Post] for another path of the server.
-func PostTo(ctx context.Context, dir, path string, command []byte, wait time.Duration) (io.ReadCloser, error) {
-	return postTelling(ctx, dir, path, command, wait, func(string) {})
-}
-
-// postTelling is PostTo, and tells what it waits for, each reason once in a row.
-func postTelling(ctx context.Context, dir, path string, command []byte, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
+func PostTo(ctx context.Context, dir, path string, command []byte, wait time.Duration, tell func(why string)) (io.ReadCloser, error) {
 	deadline, told := time.Now().Add(wait), ""
 	for {
 		answer, err := try(ctx, dir, path, command)
-		if err == nil || !errors.Is(err, errNotYet) || time.Now().After(deadline) {
+		if err == nil || !errors.Is(err, ErrNotYet) || time.Now().After(deadline) {
 			return answer, err
 		}
-		if why := strings.TrimSuffix(err.Error(), "; "+errNotYet.Error()); why != told {
+		if why := strings.TrimSuffix(err.Error(), "; "+ErrNotYet.Error()); why != told && tell != nil {
 			told = why
 			tell(why)
 		}
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, err
 		}
 	}
 }
@@ -155,8 +153,11 @@ func postTelling(ctx context.Context, dir, path string, command []byte, wait tim
 func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, error) {
 	token, err := bridge.ReadSecret(filepath.Join(dir, tokenFile))
 	address, err2 := bridge.ReadSecret(filepath.Join(dir, addressFile))
-	if err := errors.Join(err, err2); err != nil {
-		return nil, fmt.Errorf("no server has used %q; %w", dir, errNotYet)
+	switch err := errors.Join(err, err2); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("no server has used %q; %w", dir, ErrNotYet)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read what a server has left in its folder: %w", err)
 	}
 	url, err := bridge.CheckURL("http://"+address+path, false)
 	if err != nil {
@@ -169,7 +170,7 @@ func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, 
 	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := http.DefaultClient.Do(r)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no server at %s; %w", address, errNotYet)
+		return nil, fmt.Errorf("no server at %s; %w", address, ErrNotYet)
 	}
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func try(ctx context.Context, dir, path string, command []byte) (io.ReadCloser, 
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // it is only shown
 	why := strings.TrimSpace(string(text))
 	if answer.StatusCode == http.StatusServiceUnavailable {
-		return nil, fmt.Errorf("the server says: %s; %w", why, errNotYet)
+		return nil, fmt.Errorf("the server says: %s; %w", why, ErrNotYet)
 	}
 	return nil, fmt.Errorf("the server says: %s", why)
 }

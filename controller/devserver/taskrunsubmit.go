@@ -26,9 +26,8 @@ type Submission struct {
 
 // Progress is a line of the answer to a submission.
 type Progress struct {
-	// ID is the run, Token its token; in the first line.
-	ID    string `json:"id,omitempty"`
-	Token string `json:"token,omitempty"`
+	// ID is the run; in the first line. Its token is for its worker alone.
+	ID string `json:"id,omitempty"`
 	// Status is a new status.
 	Status string `json:"status,omitempty"`
 	// Delta is new text.
@@ -56,15 +55,15 @@ func (s *TaskRuns) submit(rw http.ResponseWriter, r *http.Request) {
 		s.cfg.Submitted(id, token)
 	}
 	rw.Header().Set("Content-Type", "application/x-ndjson")
-	s.follow(rw, r, id, token)
+	s.follow(rw, r, id)
 }
 
 // follow writes what happens to a run until it has ended.
-func (s *TaskRuns) follow(rw http.ResponseWriter, r *http.Request, id, token string) {
+func (s *TaskRuns) follow(rw http.ResponseWriter, r *http.Request, id string) {
 	out := http.NewResponseController(rw)
 	line := json.NewEncoder(rw)
 	told := TaskRunState{}
-	if line.Encode(Progress{ID: id, Token: token}) != nil || out.Flush() != nil {
+	if line.Encode(Progress{ID: id}) != nil || out.Flush() != nil {
 		return
 	}
 	for {

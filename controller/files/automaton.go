@@ -11,7 +11,7 @@ import (
 // automaton finds the lines in which a pattern may match, in one pass over a
 // text at a few instructions a byte; package regexp takes some hundred. It
 // never misses a line: where it cannot know (other characters than ASCII, the
-// end of a line as Windows writes it, too many states) it says "may". It is
+// end of a line as Windows writes it, too many states or steps) it says "may". It is
 // made while it runs, and used by one goroutine.
 type automaton struct {
 	prog *syntax.Prog
@@ -21,6 +21,7 @@ type automaton struct {
 	states []state
 	known  map[string]uint16
 	held   int    // instructions in the sets of all states
+	work   int64  // steps since rest: no more than maxSteps and one state
 	seen   []bool // by instruction, while a set is closed
 }
 
@@ -60,6 +61,21 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 	}
 	a.reset()
 	return a
+}
+
+// worked is how many steps were taken since rest; 0 where there is no automaton.
+func (a *automaton) worked() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.work
+}
+
+// rest begins to count the steps anew.
+func (a *automaton) rest() {
+	if a != nil {
+		a.work = 0
+	}
 }
 
 // full tells that no state may be added.
@@ -133,9 +149,10 @@ func (a *automaton) find(text []byte) int {
 		n := next[int(s)<<8|int(c)]
 		if n <= mayMatch {
 			if n == notMade {
-				if a.full() {
+				if a.full() || a.work >= maxSteps {
 					return i
 				}
+				a.work += int64(len(a.prog.Inst))
 				n = a.step(s, c)
 				a.next[int(s)<<8|int(c)] = n
 				next = a.next

@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -226,7 +225,8 @@ func (l *looker) automaton() *automaton {
 }
 
 // pieceSize is how much of a text is searched before it is asked whether to go
-// on, in bytes and to the end of a line.
+// on, in bytes and to the end of a line. It is asked earlier where a pattern has
+// taken maxSteps.
 const pieceSize = 64 << 10
 
 // file gives the first match of each line to found, until that or goOn says no.
@@ -238,12 +238,14 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 	if each {
 		lines = nil
 	}
-	number, counted, limit := 1, 0, 0
+	number, counted, limit, steps := 1, 0, 0, int64(0)
 	for at := 0; at < len(text); {
-		if at >= limit {
+		if at >= limit || steps+lines.worked() >= maxSteps {
 			if !goOn() {
 				return
 			}
+			steps = 0
+			lines.rest()
 			limit = lineEnd(text, min(at+pieceSize, len(text)-1)) + 1
 		}
 		hit := 0
@@ -265,6 +267,7 @@ func (l *looker) file(text []byte, lines *automaton, goOn func() bool, found fun
 		if l.re == nil && (hidden || each) {
 			column = l.index(line)
 		}
+		steps += l.steps(line)
 		if column = l.inLine(line, column, lines, goOn); column < 0 {
 			continue
 		}
@@ -336,27 +339,6 @@ func (l *looker) inLine(line []byte, at int, lines *automaton, goOn func() bool)
 	return place[0]
 }
 
-// maxSteps is how many steps of an instruction and a byte package regexp may take
-// in one go: some tenths of a second.
-const maxSteps = 1 << 24
-
-// heeding is a line that ends where the search is to end: package regexp cannot
-// be told to stop.
-type heeding struct {
-	text []byte
-	goOn func() bool
-}
-
-// ReadRune implements [io.RuneReader].
-func (h *heeding) ReadRune() (rune, int, error) {
-	if len(h.text) == 0 || !h.goOn() {
-		return 0, 0, io.EOF
-	}
-	r, n := utf8.DecodeRune(h.text)
-	h.text = h.text[n:]
-	return r, n, nil
-}
-
 func (l *looker) match(text []byte, start, end, number, column int, line []byte) Match {
 	m := Match{Line: number, Column: column + 1, Text: l.cut(line, column)}
 	from := start
@@ -365,7 +347,7 @@ func (l *looker) match(text []byte, start, end, number, column int, line []byte)
 			break
 		}
 		up := bytes.LastIndexByte(text[:from-1], '\n') + 1
-		m.Before = append([]string{l.cut(bytes.TrimSuffix(text[up:from-1], []byte("\r")), 0)}, m.Before...)
+		m.Before = append([]string{l.beside(text, up, from-1)}, m.Before...)
 		from = up
 	}
 	to := end + 1
@@ -377,8 +359,18 @@ func (l *looker) match(text []byte, start, end, number, column int, line []byte)
 		if i := bytes.IndexByte(text[to:], '\n'); i >= 0 {
 			down = to + i
 		}
-		m.After = append(m.After, l.cut(bytes.TrimSuffix(text[to:down], []byte("\r")), 0))
+		m.After = append(m.After, l.beside(text, to, down))
 		to = down + 1
 	}
 	return m
+}
+
+// beside is a line around a match. A secret may be on several lines, of which each
+// is too short to be one.
+func (l *looker) beside(text []byte, start, end int) string {
+	line := bytes.TrimSuffix(text[start:end], []byte("\r"))
+	if shown, hidden := l.shown(text, start, start+len(line)); hidden {
+		line = shown
+	}
+	return l.cut(line, 0)
 }

@@ -201,6 +201,47 @@ func TestSearchStops(t *testing.T) {
 	}
 }
 
+// TestSearchStopsInShortLines: many short lines and a large pattern take as long as
+// one long line, so it is asked between them, with an automaton and without.
+func TestSearchStopsInShortLines(t *testing.T) {
+	l, err := newLooker(&SearchRequest{Query: strings.Repeat("(x?){1000}", 6) + "c$", Kind: KindRegex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bytes.Repeat([]byte("ab\n"), 1000)
+	if len(text) > pieceSize || len(text)*len(l.prog.Inst) < 2*maxSteps {
+		t.Fatalf("%d bytes and %d instructions try nothing", len(text), len(l.prog.Inst))
+	}
+	asked := 0
+	l.file(text, nil, func() bool { asked++; return asked < 2 }, func(Match) bool { return true })
+	if asked != 2 {
+		t.Errorf("it was asked %d times, want 2: the second says no", asked)
+	}
+	// So does the masking of lines that are short for the secrets.
+	masked, err := newLooker(&SearchRequest{Query: "nothing", Kind: KindText, Mask: &Mask{
+		Whole: func(b []byte) []byte { return b }, Edge: maxSteps / 100, Part: func(b []byte, from, to int) []byte { return b[from:to] },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked = 0
+	masked.file(bytes.Repeat([]byte("nothing\n"), 400), nil, func() bool { asked++; return true }, func(Match) bool { return true })
+	if asked < 400/100 {
+		t.Errorf("with a mask it was asked %d times", asked)
+	}
+	// An automaton that has worked long leaves a line to who asks first.
+	a := newAutomaton(l.prog)
+	a.work = maxSteps
+	if at := a.find([]byte("zz\n")); at != 0 {
+		t.Errorf("it goes on to %d", at)
+	}
+	asked = 0
+	l.file([]byte("zz\n"), a, func() bool { asked++; return true }, func(Match) bool { return true })
+	if asked < 1 || a.work >= maxSteps {
+		t.Errorf("asked %d times, and %d steps are still counted", asked, a.work)
+	}
+}
+
 // TestSearchNoGuess: remote.md rule 7. Whether a secret is in a file cannot be
 // asked piece by piece.
 func TestSearchNoGuess(t *testing.T) {
@@ -244,6 +285,44 @@ func TestSearchNoGuess(t *testing.T) {
 	s, _ = space(t, map[string]string{"f": "key=" + secret + " hunter2\n"})
 	if got := places(t, s, SearchRequest{Query: "hunter2", Mask: mask}); !slices.Equal(got, []string{"f:1:22"}) {
 		t.Errorf("behind the secret: %q", got)
+	}
+}
+
+// TestSearchContextHides: remote.md rule 7. A secret on several short lines is not
+// shown around a match.
+func TestSearchContextHides(t *testing.T) {
+	const secret = "abc\r\ndef\nghi"
+	hide := func(b []byte) []byte {
+		return bytes.ReplaceAll(b, []byte(secret), bytes.Repeat([]byte("*"), len(secret)))
+	}
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b)[from:to] }}
+	s, _ := space(t, map[string]string{"f": "open\n" + secret + "\nopen\n"})
+	result, err := s.Search(t.Context(), SearchRequest{Query: "open", ContextLines: 3, Mask: mask}, roomySearch, nil)
+	if err != nil || len(result.Matches) != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	around := slices.Concat(result.Matches[0].After, result.Matches[1].Before)
+	if len(around) != 6 || strings.Join(around, "") != strings.Repeat("*", 18) {
+		t.Errorf("around the matches is %q", around)
+	}
+}
+
+// TestGlobNoGuess: remote.md rule 7. A secret in a name or a folder's name cannot be
+// asked piece by piece with a glob, and what is not secret still can be.
+func TestGlobNoGuess(t *testing.T) {
+	const secret = "hunter2-and-more"
+	hide := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(secret), []byte("[masked]")) }
+	mask := &Mask{Whole: hide, Edge: len(secret), Part: func(b []byte, from, to int) []byte { return hide(b[from:to]) }}
+	s, _ := space(t, map[string]string{secret + ".txt": "x\n", secret + "/sub/f.go": "x\n", "plain.md": "x\n"})
+	for glob, want := range map[string]int{
+		"hunt*": 0, "[!a-g]*.txt": 1, "[!h]*.txt": 1, "hunter2-and-more/**/*.go": 0, "/[!h]*/sub/*.go": 1, "/h*/sub/*.go": 0,
+		"*.txt": 1, "**/sub/*.go": 1, "plain*": 1,
+	} {
+		for _, r := range []SearchRequest{{Query: "x", Glob: glob, Mask: mask}, {Kind: KindName, Glob: glob, Mask: mask}} {
+			if got := places(t, s, r); len(got) != want {
+				t.Errorf("glob %q, kind %q: %q", glob, r.Kind, got)
+			}
+		}
 	}
 }
 
