@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -33,6 +34,7 @@ type devserverOptions struct {
 	misbehave list
 	wait      time.Duration
 	timeoutMS int
+	approve   bool
 	json      bool
 	submit    submitOptions
 	usual     bool // dir was not given
@@ -56,7 +58,13 @@ address into --dir, and prints how a worker connects.
 
 'prp devserver send TOOL NAME=VALUE...' sends a command to the worker that is
 connected there and prints the result. A value that is a JSON list, object,
-number, true or false is taken as such, anything else as text.
+number, true or false is taken as such, anything else as text. The tools, with
+what each needs:
+
+  worker.ping, worker.capabilities
+  file.read path=          file.search query=       file.write path= content=
+  file.apply_patch patch=  command.run argv=        process.status process_id=
+  task.cancel task_id=devserver, which is the task of every command sent here
 
 'prp devserver connector' is a server for prp connect. It writes a certificate,
 a token and a configuration with agents that play scripts (or those of --agents)
@@ -96,7 +104,7 @@ failed; 2 wrong command line; 130 the task was cancelled.
 
   prp devserver worker
   prp devserver send file.read path=README.md limit=100
-  prp devserver send command.run 'argv=["go","version"]'
+  prp devserver send --approve command.run 'argv=["go","version"]'
   prp devserver connector
   prp devserver create happy Fix the greeting.
   prp devserver taskrun -- --agent claude
@@ -109,6 +117,7 @@ failed; 2 wrong command line; 130 the task was cancelled.
 		fs.Var(&o.misbehave, "misbehave", "err as this `rule` says; may be repeated")
 		fs.DurationVar(&o.wait, "wait", 10*time.Second, "with all but the servers, wait so `long` for a server and its client")
 		fs.IntVar(&o.timeoutMS, "timeout-ms", 0, "with send, the `number` of milliseconds that the command may take")
+		fs.BoolVar(&o.approve, "approve", false, "with send, approve the command, where the policy of the worker asks for that")
 		fs.BoolVar(&o.json, "json", false, "with send, create, watch, cancel and submit, print every line as it is")
 		fs.StringVar(&o.agents, "agents", "", "with connector, take the agents of the configuration from the JSON list in `file`")
 		fs.BoolVar(&o.submit.noDispatch, "no-dispatch", false, "with taskrun, print how a worker is started instead")
@@ -212,7 +221,7 @@ func (o *devserverOptions) send(s *streams, tool string, words []string) int {
 	if o.timeoutMS < 0 {
 		return fail(s, "devserver", misuse("--timeout-ms: expected a number from 0 (the worker's default), got %d", o.timeoutMS))
 	}
-	command, err := commandOf(tool, words, o.timeoutMS)
+	command, err := o.commandOf(tool, words)
 	if err != nil {
 		return fail(s, "devserver", err)
 	}
@@ -244,7 +253,7 @@ func unwatched(ctx context.Context, err error) error {
 }
 
 // commandOf makes a command out of words.
-func commandOf(tool string, words []string, timeoutMS int) ([]byte, error) {
+func (o *devserverOptions) commandOf(tool string, words []string) ([]byte, error) {
 	args := map[string]any{}
 	for _, word := range words {
 		name, text, ok := strings.Cut(word, "=")
@@ -262,8 +271,11 @@ func commandOf(tool string, words []string, timeoutMS int) ([]byte, error) {
 		args[name] = value
 	}
 	command := map[string]any{"tool": tool, "task_id": "devserver", "args": args}
-	if timeoutMS > 0 {
-		command["timeout_ms"] = timeoutMS
+	if o.timeoutMS > 0 {
+		command["timeout_ms"] = o.timeoutMS
+	}
+	if o.approve {
+		command["policy_context"] = map[string]any{"approved": true, "approval_id": "devserver_" + rand.Text()}
 	}
 	return json.Marshal(command)
 }

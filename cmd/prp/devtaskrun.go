@@ -58,13 +58,14 @@ func (o *devserverOptions) serveTaskRuns(s *streams, args []string) int {
 	defer stop()
 	workers := &workers{s: s, ctx: ctx, args: append([]string{"taskrun", "--url", "http://" + host.Address()}, args...)}
 	defer workers.wait()
-	server := devserver.NewTaskRuns(devserver.TaskRunsConfig{Token: host.Token(), Rules: rules, Submitted: func(id, token string) {
+	var server *devserver.TaskRuns
+	server = devserver.NewTaskRuns(devserver.TaskRunsConfig{Token: host.Token(), Rules: rules, Submitted: func(id, token string) {
 		if o.submit.noDispatch {
 			fmt.Fprintf(s.out, "%s=%s prp %s --task-run-id %s\n", runTokenEnv, token, quoteWords(workers.args), id)
 			return
 		}
 		fmt.Fprintf(s.out, "%s: a worker is started\n", id)
-		workers.start(id, token)
+		workers.start(id, token, func(why string) { server.Fail(id, why) })
 	}})
 	where := ""
 	if !o.usual {
@@ -86,8 +87,9 @@ type workers struct {
 	live sync.WaitGroup
 }
 
-// start starts a worker; it is told to end by SIGTERM when the server ends.
-func (w *workers) start(id, token string) {
+// start starts a worker; it is told to end by SIGTERM when the server ends. Gone is
+// called where it has ended by itself: a run that it has not ended has no other.
+func (w *workers) start(id, token string, gone func(why string)) {
 	w.live.Go(func() {
 		self, err := os.Executable()
 		if err == nil {
@@ -102,9 +104,11 @@ func (w *workers) start(id, token string) {
 		}
 		if err != nil {
 			fmt.Fprintf(w.s.err, "prp devserver: the worker of %s: %s\n", id, err)
+			gone(fmt.Sprintf("The worker ended (%s) before it told the end of the run; the terminal of the server says more", err))
 			return
 		}
 		fmt.Fprintf(w.s.out, "%s: the worker is done\n", id)
+		gone("The worker ended before it told the end of the run; the terminal of the server says more")
 	})
 }
 
@@ -192,6 +196,7 @@ func (w *watching) cancel(id string) {
 		var answer io.ReadCloser
 		if answer, err = devserver.PostTo(ctx, w.o.dir, devserver.CancelPath, body, 0, nil); err == nil {
 			answer.Close()
+			fmt.Fprintln(w.s.err, "a cancel is asked for; Ctrl-C again ends the watching")
 		}
 	}
 	if err != nil {

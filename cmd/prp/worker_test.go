@@ -3,7 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"prp/controller/worker"
 )
 
 // TestBeside: the small programs are taken where they are programs.
@@ -39,5 +42,14 @@ func TestReadBounded(t *testing.T) {
 	}
 	if _, err := readBounded(path+".none", 5); !os.IsNotExist(err) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestToolsInHelp: the help of prp devserver names every tool that can be sent.
+func TestToolsInHelp(t *testing.T) {
+	for _, tool := range worker.Tools() {
+		if !strings.Contains(devserverCommand.long, tool) {
+			t.Errorf("the help does not name %s", tool)
+		}
 	}
 }

@@ -159,6 +159,16 @@ func (s *TaskRuns) SetStatus(id, status string) {
 	})
 }
 
+// Fail ends a run that no worker will end, and says why, as a server does that
+// knows its worker to be gone. A run that has its end keeps it.
+func (s *TaskRuns) Fail(id, why string) {
+	s.change(func() {
+		if r := s.runs[id]; r != nil {
+			r.report(workerclient.PatchTaskRunRequest{Status: coretask.StatusFailed, ErrorMessage: &why})
+		}
+	})
+}
+
 // SetToken replaces the token of a run: the one before is refused from then on.
 func (s *TaskRuns) SetToken(id, token string) {
 	s.change(func() {

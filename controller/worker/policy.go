@@ -186,7 +186,7 @@ func (a *approvals) check(c *Command, class Class, keep func(id, use string) err
 		e.Details["tool"] = c.Tool
 		return e
 	case !c.Policy.Approved || c.Policy.ApprovalID == "":
-		e := fault(CodeApprovalRequired, "the local policy asks for an approval of this %s", c.Tool)
+		e := fault(CodeApprovalRequired, "the local policy asks for an approval of this %s: send it again with policy_context.approved and an approval_id", c.Tool)
 		e.Details["tool"], e.Details["digest"] = c.Tool, c.content
 		return e
 	}
