@@ -58,6 +58,7 @@ type Replayer struct {
 	bound   binding
 	line    int64
 	limit   int
+	refused Problem // the first line that is no message
 }
 
 // NewReplayer is a replayer that has read nothing.
@@ -76,7 +77,11 @@ func (r *Replayer) Message(number int64, line []byte, flags jsonl.Flag) (protoco
 	if err != nil {
 		b := new(BindingError)
 		errors.As(err, &b)
-		return m, []Problem{{Line: number, Path: b.Path, Rule: RuleLine, Detail: b.Detail}}
+		p := Problem{Line: number, Path: b.Path, Rule: RuleLine, Detail: b.Detail}
+		if r.refused.Rule == "" {
+			r.refused = p
+		}
+		return m, []Problem{p}
 	}
 	switch m.Kind {
 	case protocol.KindReceipt:
@@ -125,6 +130,22 @@ func (r *Replayer) End() []Problem {
 		seen = "an empty stream"
 	}
 	return []Problem{{Line: r.line, Rule: RuleTerminal, Detail: "expected run.terminal at the end, got " + seen}}
+}
+
+// NoRecord tells a file of another kind from a record with mistakes: it is an
+// error of one line where lines were read and none of them was a message, with
+// what is wrong with the first. Ask at the end of the file; an empty one is a
+// record that has not begun.
+func (r *Replayer) NoRecord() error {
+	if r.Lines == 0 || r.Events+r.Receipts+r.Diagnostics > 0 {
+		return nil
+	}
+	seen := "1 line"
+	if r.Lines > 1 {
+		seen = fmt.Sprintf("%d lines", r.Lines)
+	}
+	return fmt.Errorf("expected a recorded run, which is lines of JSON of the schema %s as 'prp run --record' writes them, got %s of something else; %s",
+		protocol.SchemaStream, seen, r.refused)
 }
 
 // Replay reads a recorded stream to its end and returns its replayer and all

@@ -81,6 +81,32 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
+// TestNoRecord: one message makes a record, whatever else is in it, and so does
+// an empty file. Anything else is told in one line.
+func TestNoRecord(t *testing.T) {
+	const diagnostic = `{"schema":"paperclip.runner.stream.v1","message":{"kind":"diagnostic","level":"error","message":"m","code":"c"}}`
+	for _, tt := range []struct{ text, want string }{
+		{"", ""},
+		{diagnostic + "\n", ""},
+		{"# Read me\n" + diagnostic + "\n", ""},
+		{"# Read me\n", "got 1 line of something else; line 1: not valid JSON"},
+		{"\n# Read me\n\n{}\n", "got 2 lines of something else; line 2: not valid JSON"},
+		{`{"schema":"other"}`, `got 1 line of something else; line 1: schema: expected "paperclip.runner.stream.v1", got "other"`},
+	} {
+		r, _, err := Replay(strings.NewReader(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := r.NoRecord(); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
+			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
 func golden(t *testing.T, name string, s *Snapshot) {
 	t.Helper()
 	got, err := json.MarshalIndent(s, "", "  ")

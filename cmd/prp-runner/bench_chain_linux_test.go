@@ -22,7 +22,7 @@ type binaries struct{ runner, harness, flood string }
 func build(b *testing.B) binaries {
 	b.Helper()
 	dir := b.TempDir()
-	for _, pkg := range []string{".", "./internal/flood", "../prp-harness"} {
+	for _, pkg := range []string{".", "./testdata/flood", "../prp-harness"} {
 		cmd := exec.Command("go", "build", "-o", dir+"/", pkg)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %v\n%s", cmd.Args, err, out)

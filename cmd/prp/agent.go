@@ -92,6 +92,18 @@ func (a *agentTarget) prepare(self string) (harness string, names []string, err 
 	return quoteWords(words), names, nil
 }
 
+// warn says on stderr which variables the agent needs and does not have. It is
+// no error: an agent can be logged in by another variable, or by files of its
+// home. What an agent says itself without them can be as little as "Internal
+// error".
+func (a *agentTarget) warn(s *streams, command string) {
+	preset, _ := acp.FindPreset(a.name)
+	if lacks := unset(preset.Needs); len(lacks) > 0 {
+		fmt.Fprintf(s.err, "prp %s: agent %s lacks %s, not set here; without a login of another kind no turn works\n",
+			command, a.name, strings.Join(lacks, " "))
+	}
+}
+
 // close removes the private home. The run is over and its processes are gone.
 func (a *agentTarget) close(s *streams) {
 	if a.private == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,8 +25,8 @@ var replayCommand = &command{
 	long: `
 Reads a recorded run, a trace of 'prp run --record' or a journal of
 'prp-runner --journal', and shows it as 'prp run' does. Each line is checked;
-what is wrong is shown with its line, member and rule, the first 20 of it.
-"-" is stdin.
+what is wrong is shown with its line, member and rule, the first 20 of it. Of a
+file without any line of a run, one line says so. "-" is stdin.
 
 exit status: 0 the record is valid, 1 it is not, 2 wrong command line.`,
 	flags: func(fs *flag.FlagSet) runFunc {
@@ -55,8 +56,8 @@ exit status: 0 the stream is valid, 1 it is not, 2 wrong command line.`,
 	},
 }
 
-// maxShown bounds the problems that prp replay shows: of a file that is no
-// record every line is one. 'prp validate' shows all.
+// maxShown bounds the problems that prp replay shows: a record can be wrong in
+// every line. 'prp validate' shows all.
 const maxShown = 20
 
 type replayOptions struct {
@@ -109,18 +110,38 @@ func (o *replayOptions) replay(s *streams, args []string) int {
 		from = f
 		over = func(r *controller.Replayer) bool { return r.Snapshot.Terminal != nil }
 	}
+	return o.play(s, args[0], from, over)
+}
+
+// play shows a record and what is wrong with it.
+func (o *replayOptions) play(s *streams, name string, from io.Reader, over func(*controller.Replayer) bool) int {
 	screen := newScreen(s.out)
 	view := &renderer{screen: screen, quiet: o.snapshot}
 	clock := recordedClock{}
+	// What is wrong waits for the first message: of a file without any, one line
+	// says all. A file that grows has no such end.
+	var waits bytes.Buffer
+	problems := io.Writer(&waits)
+	if o.follow {
+		problems = s.err
+	}
 	r, err := each(from, func(_ []byte, m *protocol.StreamMessage, found []controller.Problem) {
 		if m != nil && m.Kind != "" {
+			waits.WriteTo(s.err)
+			problems = s.err
 			view.message(clock.age(m), m)
 		}
-		o.report(s.err, found)
+		o.report(problems, found)
 	}, over)
+	if err == nil {
+		if err = r.NoRecord(); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	if err != nil {
 		return fail(s, "replay", err)
 	}
+	waits.WriteTo(s.err)
 	if more := o.problems - o.most; more > 0 {
 		fmt.Fprintf(s.err, "%s more; 'prp validate' shows all\n", countOf(more, "problem"))
 	}

@@ -64,6 +64,7 @@ func (o *runOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "run", err)
 	}
+	o.agent.warn(s, "run")
 	return newPlayer(s, o).play(cfg)
 }
 

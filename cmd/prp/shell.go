@@ -68,6 +68,7 @@ func (o *shellOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "shell", err)
 	}
+	o.agent.warn(s, "shell")
 	return newShell(s).play(cfg, o.record)
 }
 

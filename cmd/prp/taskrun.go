@@ -98,6 +98,7 @@ func (o *taskrunOptions) run(s *streams, args []string) int {
 	if err != nil {
 		return fail(s, "taskrun", err)
 	}
+	o.target.agent.warn(s, "taskrun")
 	ctx, stop := untilTold()
 	defer stop()
 	outliveReaders() // else a run could end without its report

@@ -131,7 +131,7 @@ func visible(t *testing.T, names ...string) Config {
 
 func TestBrowser(t *testing.T) {
 	needBrowser(t)
-	all := []string{"happy-path", "permission-input", "interrupted", "error"}
+	all := []string{"happy-path", "permission-input", "interrupted", "linger", "error"}
 	for _, name := range []string{"happy", "questions", "interrupted", "tabs"} {
 		t.Run(name, func(t *testing.T) {
 			browse(t, name, serve(t, visible(t, all...), "127.0.0.1:0").url, nil)

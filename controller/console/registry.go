@@ -166,6 +166,9 @@ func (g *registry) load(name string, in io.Reader) (*run, error) {
 		m, found := replayer.Message(lines.LineNumber(), line, flags)
 		r.takeRecorded(bytes.Clone(line), &m, found)
 	}
+	if err := replayer.NoRecord(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	r.problem(replayer.End())
 	r.finish(nil, nil)
 	g.keep(r)

@@ -66,18 +66,28 @@ func (h Host) Means() []Means {
 	}
 }
 
-// Tiers lists the tiers, and what becomes of a run that names one.
+// Tiers lists the tiers, each with a name of its own, what it lets a run have,
+// and what becomes of a run that names it.
 func (h Host) Tiers() []Means {
 	var list []Means
-	add := func(name string, a Axis) {
-		list = append(list, Means{Name: name, Available: a.Enforced, Used: a.Enforced, Detail: a.String()})
+	add := func(name, lets string, a Axis) {
+		then := "enforced: " + a.How
+		if !a.Enforced {
+			then = "NOT enforced, so that a run that names it fails: " + a.How
+		}
+		list = append(list, Means{
+			Name: name, Available: a.Enforced, Used: a.Enforced,
+			Detail: fmt.Sprintf("a task run's tier, %s; %s", lets, then),
+		})
 	}
-	for _, tier := range []string{NetworkNone, NetworkRegistries, NetworkOpen} {
-		add("network_tier", planNetwork(tier, h))
+	for _, t := range []struct{ tier, lets string }{
+		{NetworkNone, "no network at all"},
+		{NetworkRegistries, "package registries alone"},
+		{NetworkOpen, "any server"},
+	} {
+		add("network "+t.tier, t.lets, planNetwork(t.tier, h))
 	}
 	// One can be enforced where all can.
-	files := planFiles(FilesWorkspace, h)
-	files.Tier += " and wider"
-	add("filesystem_tier", files)
+	add("filesystem", "files of its workspace, and more where it names a wider one", planFiles(FilesWorkspace, h))
 	return list
 }

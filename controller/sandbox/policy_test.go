@@ -138,19 +138,29 @@ func TestRow10ABI(t *testing.T) {
 	}
 }
 
-// TestTiers: a person is told of each tier whether a run is held to it here.
+// TestTiers: a person is told of each tier what it is, and whether a run is held
+// to it here.
 func TestTiers(t *testing.T) {
+	tiers := []struct{ name, says string }{
+		{"network none", "a task run's tier, no network at all"},
+		{"network registries", "a task run's tier, package registries alone"},
+		{"network open", "a task run's tier, any server"},
+		{"filesystem", "a task run's tier, files of its workspace, and more where it names a wider one"},
+	}
 	for name, tt := range map[string]struct {
 		host Host
 		want []string
 	}{
-		"everything":  {full, []string{"none, enforced", "registries, NOT enforced", "open, enforced", "workspace and wider, enforced"}},
-		"no Landlock": {Host{Seccomp: true}, []string{"none, enforced", "registries, NOT enforced", "open, enforced", "workspace and wider, NOT enforced"}},
-		"nothing":     {Host{Reason: "not here"}, []string{"none, NOT enforced: not here", "registries, NOT enforced", "open, enforced", "workspace and wider, NOT enforced: not here"}},
+		"everything":  {full, []string{"enforced: seccomp", "NOT enforced", "enforced", "enforced: Landlock"}},
+		"no Landlock": {Host{Seccomp: true}, []string{"enforced: seccomp", "NOT enforced", "enforced", "NOT enforced"}},
+		"nothing":     {Host{Reason: "not here"}, []string{"NOT enforced, so that a run that names it fails: not here", "NOT enforced", "enforced", "NOT enforced, so that a run that names it fails: not here"}},
 	} {
 		for i, m := range tt.host.Tiers() {
-			if !strings.HasPrefix(m.Detail, tt.want[i]) || m.Used == strings.Contains(m.Detail, "NOT") || m.Used != m.Available {
-				t.Errorf("%s: %+v, want %q", name, m, tt.want[i])
+			if about := tiers[i]; m.Name != about.name || !strings.HasPrefix(m.Detail, about.says+"; "+tt.want[i]) {
+				t.Errorf("%s: %+v, want %q, %q and %q", name, m, about.name, about.says, tt.want[i])
+			}
+			if m.Used == strings.Contains(m.Detail, "NOT") || m.Used != m.Available {
+				t.Errorf("%s: %+v", name, m)
 			}
 		}
 	}

@@ -107,13 +107,12 @@ var rooms = map[string]room{
 	"controller/checkpoint": {own: []string{"controller/unpack"}, third: []string{zstd}},
 	"controller/sandbox":    {third: []string{landlock, xsys}},
 
-	"cmd/prp-runner":                {own: []string{"cmd/internal/runnercmd", "runner/process"}},
-	"cmd/prp-harness":               {own: []string{"cmd/internal/harnesscmd"}},
-	"cmd/prp":                       {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
-	"cmd/prp-runner/internal/flood": {own: []string{"protocol", "protocol/jsonl"}},
-	"cmd/internal/runnercmd":        {own: []string{"protocol", "protocol/secret", "runner", "runner/process"}, third: []string{shellwords}},
-	"cmd/internal/flagtext":         {own: []string{"harness/fake"}},
-	"cmd/internal/harnesscmd":       {own: []string{"cmd/internal/flagtext", "harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
+	"cmd/prp-runner":          {own: []string{"cmd/internal/runnercmd", "runner/process"}},
+	"cmd/prp-harness":         {own: []string{"cmd/internal/harnesscmd"}},
+	"cmd/prp":                 {own: []string{"cmd"}, third: []string{shellwords, xsys, xterm}},
+	"cmd/internal/runnercmd":  {own: []string{"protocol", "protocol/secret", "runner", "runner/process"}, third: []string{shellwords}},
+	"cmd/internal/flagtext":   {own: []string{"harness/fake"}},
+	"cmd/internal/harnesscmd": {own: []string{"cmd/internal/flagtext", "harness", "harness/acp", "harness/acp/translate", "harness/child", "harness/command", "harness/fake", "protocol", "scripts"}},
 	"cmd/internal/conform": {
 		own: []string{"cmd/internal/fakemodel", "controller", "harness/acp", "protocol"},
 	},
@@ -357,6 +356,22 @@ func TestTopLevel(t *testing.T) {
 		if strings.Contains(" utils common helpers types ", " "+name+" ") {
 			t.Errorf("%q says nothing", name)
 		}
+	}
+}
+
+// TestThreePrograms: 'go build -o bin/ ./cmd/...' makes what a person runs, and
+// nothing else. A program that only tests need stands below a testdata.
+func TestThreePrograms(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./...")
+	list.Dir = root
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	want := []string{module + "/cmd/prp", module + "/cmd/prp-harness", module + "/cmd/prp-runner"}
+	if got := strings.Fields(string(out)); !slices.Equal(got, want) {
+		t.Errorf("the programs are %q, want %q", got, want)
 	}
 }
 

@@ -21,6 +21,7 @@ async function start(page, script) {
 const integrity = (page) => page.getByRole('region', { name: 'Integrity and replay' });
 const verdict = (page, word) => integrity(page).getByText(word, { exact: true }).waitFor();
 const ended = (page) => page.getByRole('region', { name: 'How it ended' });
+const work = (page) => page.getByRole('region', { name: 'Work' });
 const timeline = (page) => page.getByRole('listbox', { name: /Timeline/ });
 
 /** Everything that is checked at the end was found good. */
@@ -98,11 +99,16 @@ async function interrupted({ url, open, shot }) {
   await page.getByText('Goes on with:').waitFor();
   assert.ok(await page.getByRole('button', { name: 'Interrupt' }).isDisabled());
   await shot(page, 'ended');
-  await start(page, 'interrupted');
-  await page.getByText('Run the long tests').first().waitFor();
+  await start(page, 'linger');
+  await work(page).getByText('Watch the files').waitFor();
+  await work(page).getByText('running', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Cancel run' }).click();
   await ended(page).getByText('The run was cancelled by the controller.').waitFor();
   await verified(page);
+  // The harness has ended neither its turn nor its item: both end with the run.
+  assert.equal(await work(page).getByText('ended with the run', { exact: true }).count(), 2, await work(page).innerText());
+  assert.equal(await work(page).getByText(/^(running|started)$/).count(), 0, await work(page).innerText());
+  await shot(page, 'cancelled');
   await start(page, 'error');
   await ended(page).getByText('The harness process failed.').waitFor();
   await verified(page);

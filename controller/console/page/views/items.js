@@ -13,6 +13,15 @@ const MORE = 200;
 /** How much of a text has an element, from its end, in characters. */
 const TEXT = 20_000;
 
+/** The states of a turn that is not over. */
+export const openTurn = ['submitted', 'accepted', 'started'];
+
+/**
+ * What is shown of a turn or an item that nobody has ended when the run was
+ * over. Its state in the snapshot stays as the events say.
+ */
+const endedWithRun = 'ended with the run';
+
 export class Items {
   shown = SHOWN;
   /** @type {Map<number, ItemView>} */
@@ -27,18 +36,20 @@ export class Items {
     this.list = h('ol', { class: 'items', 'aria-label': 'Items' });
     this.empty = h('p', { class: 'muted' }, 'Nothing yet.');
     this.element = h('div', { class: 'stack' }, this.turns, this.empty, this.earlier, this.list);
-    /** @type {import('../model/reduce.js').Snapshot | null} */
-    this.snapshot = null;
+    /** @type {import('../model/run.js').Run | null} */
+    this.run = null;
   }
 
   redraw() {
-    if (this.snapshot) this.update(this.snapshot);
+    if (this.run) this.update(this.run);
   }
 
-  /** @param {import('../model/reduce.js').Snapshot} snapshot */
-  update(snapshot) {
-    this.snapshot = snapshot;
-    this.updateTurns(snapshot.turns ?? []);
+  /** @param {import('../model/run.js').Run} run */
+  update(run) {
+    this.run = run;
+    const { snapshot } = run;
+    const over = run.over || snapshot.terminal !== null;
+    this.updateTurns(snapshot.turns ?? [], over);
     const items = snapshot.items ?? [];
     const first = Math.max(0, items.length - this.shown);
     for (const [i, view] of this.views) {
@@ -59,28 +70,32 @@ export class Items {
         this.views.set(i, view);
         this.list.insertBefore(view.element, after);
       }
-      view.update(items[i]);
+      view.update(items[i], over);
       after = view.element;
     }
   }
 
-  /** @param {import('../model/reduce.js').Turn[]} turns */
-  updateTurns(turns) {
+  /**
+   * @param {import('../model/reduce.js').Turn[]} turns
+   * @param {boolean} over
+   */
+  updateTurns(turns, over) {
     while (this.turns.children.length < turns.length) {
       this.turns.append(h('div', { class: 'turn' }, h('p', { class: 'turn-text' }), h('span', { class: 'turn-state' })));
     }
     turns.forEach((t, i) => {
       const [text, state] = this.turns.children[i].children;
       setText(text, t.text || t.id);
-      if (/** @type {HTMLElement} */ (state).dataset.state === t.state) return;
-      /** @type {HTMLElement} */ (state).dataset.state = t.state;
-      state.replaceChildren(badge(t.state, toneOf(t.state)));
+      const shown = over && openTurn.includes(t.state) ? endedWithRun : t.state;
+      if (/** @type {HTMLElement} */ (state).dataset.state === shown) return;
+      /** @type {HTMLElement} */ (state).dataset.state = shown;
+      state.replaceChildren(badge(shown, toneOf(shown)));
     });
   }
 }
 
 class ItemView {
-  status = '';
+  shown = ''; // the state
   drawn = 0; // characters of the text
 
   constructor() {
@@ -93,14 +108,19 @@ class ItemView {
     this.element = h('li', { class: 'item' }, h('div', { class: 'item-head' }, this.kind, this.title, this.state), this.cut, this.text);
   }
 
-  /** @param {Item} item */
-  update(item) {
+  /**
+   * @param {Item} item
+   * @param {boolean} over
+   */
+  update(item, over) {
     setText(this.kind, item.kind.replaceAll('_', ' ') || 'item');
     setText(this.title, item.title || item.id);
-    if (item.status !== this.status) {
-      this.status = item.status;
-      this.state.replaceChildren(badge(item.status === 'started' ? 'running' : item.status, toneOf(item.status)));
-      this.element.classList.toggle('item-running', item.status === 'started');
+    const open = item.status === 'started';
+    const shown = !open ? item.status : over ? endedWithRun : 'running';
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this.state.replaceChildren(badge(shown, toneOf(shown)));
+      this.element.classList.toggle('item-running', open && !over);
       this.text.setAttribute('aria-label', `Text of ${item.title || item.id}`);
     }
     if (item.text.length !== this.drawn) this.drawText(item.text);

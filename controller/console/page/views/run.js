@@ -9,7 +9,7 @@ import { Run, verify } from '../model/run.js';
 import { badge, button, card, toneOf } from '../ui/components.js';
 import { everyFrame, fill, h, setText } from '../ui/dom.js';
 import { Integrity } from './integrity.js';
-import { Items } from './items.js';
+import { Items, openTurn } from './items.js';
 import { Logs, Outcome } from './outcome.js';
 import { Requests } from './requests.js';
 import { count, shortName } from './sidebar.js';
@@ -138,7 +138,7 @@ export class RunView {
     const s = this.run.snapshot;
     this.updateHead();
     this.requests.update(this.run, this.active);
-    this.items.update(s);
+    this.items.update(this.run);
     this.outcome.update(s);
     this.timeline.update(this.run);
     this.integrity.update(this.run, this.end);
@@ -150,7 +150,7 @@ export class RunView {
     const { run } = this;
     const s = run.snapshot;
     const turn = s.turns?.at(-1)?.state ?? '';
-    const turnActive = ['submitted', 'accepted', 'started'].includes(turn) && s.terminal === null;
+    const turnActive = openTurn.includes(turn) && s.terminal === null;
     if (this.title) setText(this.title, run.info ? shortName(run.info) : 'Run');
     if (this.meta) setText(this.meta, this.metaText());
     const word = s.terminal?.runTerminalState ?? (this.active ? (s.session === 'running' ? 'running' : s.phase.replaceAll('_', ' ') || 'starting') : 'unfinished');
