@@ -69,7 +69,11 @@ func reused() *Error {
 // judge decides whether a new run can be done here.
 func (c *Connector) judge(req *createRun) (*Agent, *Error) {
 	if c.mode != ModeServing {
-		e := fault(CodeBusy, "the connector takes no new work: it is %s", c.mode)
+		until := ""
+		if c.mode == ModeStopped {
+			until = " until 'prp connect --resume' where it runs"
+		}
+		e := fault(CodeBusy, "the connector takes no new work: it is %s%s", c.mode, until)
 		e.Details["mode"] = c.mode
 		return nil, e
 	}

@@ -113,7 +113,7 @@ func Stop(dir string, on bool) error {
 // stopAll ends every run and refuses new work, with a server or without.
 func (c *Connector) stopAll() {
 	c.mode = ModeStopped
-	c.cfg.Report("stopped: every run ends, and new work is refused")
+	c.cfg.Report("stopped: every run ends, and new work is refused until 'prp connect --resume'")
 	var all []*run
 	for _, r := range c.runs {
 		all = append(all, r)

@@ -253,9 +253,15 @@ func TestStopAll(t *testing.T) {
 	w.until("a heartbeat that tells it", stopped)
 	w.end()
 	w.start()
+	if s := w.conn.State(); s.Mode != ModeStopped {
+		t.Errorf("it is %s at its start", s.Mode)
+	}
+	if !slices.Contains(w.reported(), "stopped before its start: new work is refused until 'prp connect --resume'") {
+		t.Errorf("it says %q at its start", w.reported())
+	}
 	w.until("a heartbeat that tells it", stopped)
 	w.frame(`{"type":"create_run","id":"n","run_id":"new","agent_id":"happy","goal":"g"}`)
-	if got := w.got("error", "n"); got["code"] != 4005.0 || !strings.Contains(fmt.Sprint(got["message"]), "stopped") {
+	if got := w.got("error", "n"); got["code"] != 4005.0 || !strings.Contains(fmt.Sprint(got["message"]), "it is stopped until 'prp connect --resume'") {
 		t.Errorf("new work is answered with %v", got)
 	}
 	if err := Stop(w.cfg.Dir, false); err != nil {
