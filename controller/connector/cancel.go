@@ -119,8 +119,13 @@ func (c *Connector) stopAll() {
 		all = append(all, r)
 	}
 	for _, r := range all {
-		c.end(r, &cause{
-			status: StatusCancelled, reason: reasonStopAll, message: "the operator has stopped every run of this connector",
-		})
+		c.end(r, stoppedAll())
+	}
+}
+
+// stoppedAll is why a run ends at the emergency stop.
+func stoppedAll() *cause {
+	return &cause{
+		status: StatusCancelled, reason: reasonStopAll, message: "the operator has stopped every run of this connector",
 	}
 }

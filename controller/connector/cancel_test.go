@@ -274,6 +274,29 @@ func TestStopAll(t *testing.T) {
 	w.over(w.create("happy"))
 }
 
+// TestStopAllBetween: row 19. What waits on disk while no connector runs is ended
+// by a stop as well: the next start tells so, and does not run it.
+func TestStopAllBetween(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
+	w.start()
+	w.got("run_accepted", w.create("waits"))
+	queued := w.create("waits")
+	w.got("run_accepted", queued)
+	w.end()
+	if err := Stop(w.cfg.Dir, true); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	if _, end := w.over(queued); end["status"] != "cancelled" || end["cause"] != reasonStopAll {
+		t.Errorf("the completion is %v", end)
+	}
+	if s := w.conn.State(); s.QueuedRuns != 0 {
+		t.Errorf("%d runs wait", s.QueuedRuns)
+	}
+}
+
 // TestDrain: new work is refused, what runs ends, its events are delivered, and
 // the connector ends.
 func TestDrain(t *testing.T) {

@@ -179,6 +179,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	})
 	c.dropOrphans()
 	c.schedule()
+	c.publish()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
