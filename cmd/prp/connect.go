@@ -30,9 +30,9 @@ const (
 	// what was written is not believed any more.
 	connectEvery = time.Second
 	staleAfter   = 5 * time.Second
-	// stopWait bounds how long --stop-all waits for the end of every run: a
-	// cancel takes 15 s at most.
-	stopWait         = 30 * time.Second
+	// orderWait bounds how long --stop-all waits for the end of every run, and
+	// --resume for work to be taken: a cancel takes 15 s at most.
+	orderWait        = 30 * time.Second
 	connectStateFile = "state.json"
 )
 
@@ -112,11 +112,7 @@ func (o *connectOptions) run(s *streams, args []string) int {
 	case o.stopAll:
 		return o.stop(s)
 	case o.resume:
-		if err := connector.Stop(o.file.Dir, false); err != nil {
-			return fail(s, "connect", err)
-		}
-		fmt.Fprintln(s.out, "new work is taken again")
-		return exitOK
+		return o.goOn(s)
 	}
 	cfg, err := o.build(s)
 	if err != nil {

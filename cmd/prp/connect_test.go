@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -71,6 +72,33 @@ func TestConnectState(t *testing.T) {
 		if err != nil || runs != c.runs || state.ActiveRuns != 3 {
 			t.Errorf("written at %s: %+v, %v, %v", c.at, state, runs, err)
 		}
+	}
+}
+
+// TestConnectOrder: an order is waited for until the connector says that it is
+// done, and not beyond the bound; what it has said before the order is no answer.
+func TestConnectOrder(t *testing.T) {
+	const patience = 400 * time.Millisecond
+	serving := func(s connectState) bool { return s.Mode == connector.ModeServing }
+	for _, c := range []struct {
+		name string
+		mode connector.Mode
+		at   time.Duration // since the order
+		want error
+	}{
+		{"done", connector.ModeServing, time.Minute, nil},
+		{"not done", connector.ModeStopped, time.Minute, errNotObeyed},
+		{"said before", connector.ModeServing, -time.Second, errNotObeyed},
+	} {
+		o := &connectOptions{file: connector.File{Dir: t.TempDir()}}
+		o.writeState(connector.State{Mode: c.mode}, time.Now().Add(c.at))
+		if _, runs, err := o.order(false, patience, serving); !runs || !errors.Is(err, c.want) {
+			t.Errorf("%s: runs %v, %v; want %v", c.name, runs, err, c.want)
+		}
+	}
+	o := &connectOptions{file: connector.File{Dir: t.TempDir()}}
+	if _, runs, err := o.order(false, patience, serving); runs || err != nil {
+		t.Errorf("without a connector: runs %v, %v", runs, err)
 	}
 }
 

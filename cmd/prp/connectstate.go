@@ -93,22 +93,59 @@ func (o *connectOptions) showState(s *streams) int {
 
 // stop orders the emergency stop and waits for it (connector.md row 19).
 func (o *connectOptions) stop(s *streams) int {
-	if err := connector.Stop(o.file.Dir, true); err != nil {
+	state, runs, err := o.order(true, orderWait, func(state connectState) bool {
+		return state.Mode == connector.ModeStopped && state.ActiveRuns == 0 && state.QueuedRuns == 0
+	})
+	switch {
+	case errors.Is(err, errNotObeyed):
+		return fail(s, "connect", fmt.Errorf("%d runs have not ended within %s", state.ActiveRuns+state.QueuedRuns, orderWait))
+	case err != nil:
 		return fail(s, "connect", err)
+	case !runs:
+		fmt.Fprintln(s.out, "no connector is running; one that is started takes no work until --resume")
+	default:
+		fmt.Fprintln(s.out, "every run has ended; new work is refused until --resume")
 	}
-	for deadline := time.Now().Add(stopWait); ; time.Sleep(connectEvery / 4) {
-		state, runs, err := o.readState()
+	return exitOK
+}
+
+// goOn takes the emergency stop back and waits until new work is taken.
+func (o *connectOptions) goOn(s *streams) int {
+	state, runs, err := o.order(false, orderWait, func(state connectState) bool { return state.Mode != connector.ModeStopped })
+	switch {
+	case errors.Is(err, errNotObeyed):
+		return fail(s, "connect", fmt.Errorf("the connector has not taken new work again within %s: look at what it says, or start it anew", orderWait))
+	case err != nil:
+		return fail(s, "connect", err)
+	case !runs:
+		fmt.Fprintln(s.out, "no connector is running; one that is started takes work")
+	case state.Mode == connector.ModeDraining:
+		fmt.Fprintln(s.out, "the connector is draining and takes no new work; one that is started takes work")
+	default:
+		fmt.Fprintln(s.out, "new work is taken again")
+	}
+	return exitOK
+}
+
+// errNotObeyed is a connector that runs and has not done what it was ordered to.
+var errNotObeyed = errors.New("the connector has not obeyed in time")
+
+// order writes the emergency stop down, or takes it back, and waits until the
+// connector says that it is done. What it said before the order tells nothing.
+// runs is false where no connector runs; past the patience the error is
+// [errNotObeyed].
+func (o *connectOptions) order(stop bool, patience time.Duration, done func(connectState) bool) (state connectState, runs bool, err error) {
+	if err := connector.Stop(o.file.Dir, stop); err != nil {
+		return state, false, err
+	}
+	ordered := time.Now()
+	for deadline := ordered.Add(patience); ; time.Sleep(connectEvery / 4) {
+		state, runs, err = o.readState()
 		switch {
-		case err != nil:
-			return fail(s, "connect", err)
-		case !runs:
-			fmt.Fprintln(s.out, "no connector is running; one that is started takes no work until --resume")
-			return exitOK
-		case state.Mode == connector.ModeStopped && state.ActiveRuns == 0 && state.QueuedRuns == 0:
-			fmt.Fprintln(s.out, "every run has ended; new work is refused until --resume")
-			return exitOK
+		case err != nil || !runs || state.At.After(ordered) && done(state):
+			return state, runs, err
 		case time.Now().After(deadline):
-			return fail(s, "connect", fmt.Errorf("%d runs have not ended within %s", state.ActiveRuns, stopWait))
+			return state, runs, errNotObeyed
 		}
 	}
 }

@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(scriptPatience),
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"await":  cmdAwait,
 			"stream": cmdStream,
 		},
 	})

@@ -5,6 +5,7 @@
 // # Parts
 //
 //   - [Link] keeps one WebSocket open: ping, missed pongs, backoff (rule 2).
+//   - [Lost] says in plain words how a connection was lost.
 //   - [CheckURL], [TLS] and [ReadSecret] are the transport rules (6 and 11).
 //   - [Outbox] numbers frames, writes them to disk before they are sent, and
 //     gives them again until they are acknowledged (rules 1 and 10).

@@ -255,7 +255,7 @@ func (l *Link) dial(ctx context.Context) (*websocket.Conn, error) {
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		return nil, fmt.Errorf("cannot connect: %w", err)
+		return nil, fmt.Errorf("cannot connect: %w", Lost(err))
 	}
 	ws.SetReadLimit(l.cfg.MaxFrame)
 	return ws, nil
@@ -292,20 +292,21 @@ type Conn struct {
 }
 
 // Read blocks until a frame comes. Text tells a text frame from a binary one.
-// A frame above the limit ends the connection.
+// A frame above the limit ends the connection. The error says in plain words how
+// the connection was lost ([Lost]).
 func (c *Conn) Read(ctx context.Context) (frame []byte, isText bool, err error) {
 	kind, frame, err := c.ws.Read(ctx)
 	if err != nil {
-		return nil, false, err
+		return nil, false, Lost(err)
 	}
 	c.link.contact()
 	return frame, kind == websocket.MessageText, nil
 }
 
 // Write sends one text frame within the write timeout. After an error the
-// connection is lost.
+// connection is lost; the error says how ([Lost]).
 func (c *Conn) Write(ctx context.Context, frame []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.link.cfg.WriteTimeout)
 	defer cancel()
-	return c.ws.Write(ctx, websocket.MessageText, frame)
+	return Lost(c.ws.Write(ctx, websocket.MessageText, frame))
 }

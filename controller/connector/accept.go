@@ -69,7 +69,11 @@ func reused() *Error {
 // judge decides whether a new run can be done here.
 func (c *Connector) judge(req *createRun) (*Agent, *Error) {
 	if c.mode != ModeServing {
-		e := fault(CodeBusy, "the connector takes no new work: it is %s", c.mode)
+		until := ""
+		if c.mode == ModeStopped {
+			until = " until 'prp connect --resume' where it runs"
+		}
+		e := fault(CodeBusy, "the connector takes no new work: it is %s%s", c.mode, until)
 		e.Details["mode"] = c.mode
 		return nil, e
 	}
@@ -182,10 +186,14 @@ func (c *Connector) schedule() {
 	}
 }
 
-// dropOrphans ends runs that wait for an agent that is offered no more.
+// dropOrphans ends runs that wait, at a start: all of them where the connector is
+// stopped (row 19), else those for an agent that is offered no more.
 func (c *Connector) dropOrphans() {
 	for _, r := range slices.Clone(c.queue) {
-		if r.agent.Harness == "" {
+		switch {
+		case c.mode == ModeStopped: // while no connector was running
+			c.end(r, stoppedAll())
+		case r.agent.Harness == "":
 			c.end(r, &cause{
 				status: StatusFailed, code: CodeAgentNotFound, reason: "agent_not_found",
 				message: fmt.Sprintf("the agent %q is offered no more", r.req.AgentID),

@@ -113,14 +113,19 @@ func Stop(dir string, on bool) error {
 // stopAll ends every run and refuses new work, with a server or without.
 func (c *Connector) stopAll() {
 	c.mode = ModeStopped
-	c.cfg.Report("stopped: every run ends, and new work is refused")
+	c.cfg.Report("stopped: every run ends, and new work is refused until 'prp connect --resume'")
 	var all []*run
 	for _, r := range c.runs {
 		all = append(all, r)
 	}
 	for _, r := range all {
-		c.end(r, &cause{
-			status: StatusCancelled, reason: reasonStopAll, message: "the operator has stopped every run of this connector",
-		})
+		c.end(r, stoppedAll())
+	}
+}
+
+// stoppedAll is why a run ends at the emergency stop.
+func stoppedAll() *cause {
+	return &cause{
+		status: StatusCancelled, reason: reasonStopAll, message: "the operator has stopped every run of this connector",
 	}
 }

@@ -253,9 +253,15 @@ func TestStopAll(t *testing.T) {
 	w.until("a heartbeat that tells it", stopped)
 	w.end()
 	w.start()
+	if s := w.conn.State(); s.Mode != ModeStopped {
+		t.Errorf("it is %s at its start", s.Mode)
+	}
+	if !slices.Contains(w.reported(), "stopped before its start: new work is refused until 'prp connect --resume'") {
+		t.Errorf("it says %q at its start", w.reported())
+	}
 	w.until("a heartbeat that tells it", stopped)
 	w.frame(`{"type":"create_run","id":"n","run_id":"new","agent_id":"happy","goal":"g"}`)
-	if got := w.got("error", "n"); got["code"] != 4005.0 || !strings.Contains(fmt.Sprint(got["message"]), "stopped") {
+	if got := w.got("error", "n"); got["code"] != 4005.0 || !strings.Contains(fmt.Sprint(got["message"]), "it is stopped until 'prp connect --resume'") {
 		t.Errorf("new work is answered with %v", got)
 	}
 	if err := Stop(w.cfg.Dir, false); err != nil {
@@ -266,6 +272,29 @@ func TestStopAll(t *testing.T) {
 		return strings.Contains(string(frames[len(frames)-1].Raw), `"mode":"serving"`)
 	})
 	w.over(w.create("happy"))
+}
+
+// TestStopAllBetween: row 19. What waits on disk while no connector runs is ended
+// by a stop as well: the next start tells so, and does not run it.
+func TestStopAllBetween(t *testing.T) {
+	t.Parallel()
+	w := settle(t, devserver.ConnectorConfig{})
+	w.agent("waits", waits, func(a *Agent) { a.MaxConcurrentRuns = 1 })
+	w.start()
+	w.got("run_accepted", w.create("waits"))
+	queued := w.create("waits")
+	w.got("run_accepted", queued)
+	w.end()
+	if err := Stop(w.cfg.Dir, true); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	if _, end := w.over(queued); end["status"] != "cancelled" || end["cause"] != reasonStopAll {
+		t.Errorf("the completion is %v", end)
+	}
+	if s := w.conn.State(); s.QueuedRuns != 0 {
+		t.Errorf("%d runs wait", s.QueuedRuns)
+	}
 }
 
 // TestDrain: new work is refused, what runs ends, its events are delivered, and

@@ -115,6 +115,7 @@ func New(cfg Config) (*Connector, error) {
 		c.close()
 		return nil, err
 	}
+	c.publish()
 	return c, nil
 }
 
@@ -143,6 +144,7 @@ func (c *Connector) open() (err error) {
 	}
 	if exists(in(stoppedFile)) {
 		c.mode = ModeStopped
+		c.cfg.Report("stopped before its start: new work is refused until 'prp connect --resume'")
 	}
 	return c.recover()
 }
@@ -177,6 +179,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	})
 	c.dropOrphans()
 	c.schedule()
+	c.publish()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {

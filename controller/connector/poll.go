@@ -195,13 +195,13 @@ func (p *poller) do(ctx context.Context, method, address string, body []byte) ([
 	}
 	answer, err := p.c.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach the HTTPS fallback: %w", unwrapURL(err))
+		return nil, fmt.Errorf("cannot reach the HTTPS fallback: %w", bridge.Lost(unwrapURL(err)))
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxPoll+1))
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, bridge.Lost(err)
 	case answer.StatusCode != http.StatusOK:
 		return nil, statusError(answer.StatusCode)
 	case len(raw) > maxPoll:

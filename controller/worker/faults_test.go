@@ -375,9 +375,8 @@ func TestWrongToken(t *testing.T) {
 		}
 	}
 	p.start()
-	for range 3 {
-		if text := came(t, "a report", told); !strings.Contains(text, "HTTP status 401") {
-			t.Errorf("told: %q", text)
-		}
+	p.until("attempts", func() bool { return p.worker.State().Attempts > 3 })
+	if text := came(t, "a report", told); !strings.Contains(text, "HTTP status 401") {
+		t.Errorf("told: %q", text)
 	}
 }

@@ -23,16 +23,17 @@ func (w *Worker) linkConfig() bridge.LinkConfig {
 		}
 	}
 	cfg.MaxFrame = MaxFrame
-	connected, before := false, cfg.Changed
+	// Each attempt is a change with the cause of the one before it. A cause is told
+	// once, until there is another one or a connection in between.
+	connected, told, before := false, "", cfg.Changed
 	cfg.Changed = func(s bridge.LinkState) {
-		if s.Connected != connected || s.Error != "" {
-			connected = s.Connected
-			if connected {
-				w.cfg.Report("connected")
-			} else {
-				w.cfg.Report("not connected: " + w.mask.String(s.Error))
-			}
+		switch {
+		case s.Connected && !connected:
+			w.cfg.Report("connected")
+		case !s.Connected && s.Error != "" && s.Error != told:
+			w.cfg.Report("not connected: " + w.mask.String(s.Error))
 		}
+		connected, told = s.Connected, s.Error
 		if before != nil {
 			before(s)
 		}
