@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/awaittest"
 	"prp/protocol"
 )
 
@@ -224,7 +225,7 @@ func TestSendContext(t *testing.T) {
 	}()
 	order(t, c, orders{})
 	cancel()
-	if err := came(t, "the end of Send", sent); !errors.Is(err, context.Canceled) {
+	if err := awaittest.Came(t, "the end of Send", sent); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if _, err := c.Send(ctx, Command{Type: protocol.RunnerDrain}); !errors.Is(err, context.Canceled) {
@@ -364,7 +365,7 @@ func TestOnEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Close()
-		came(t, "the end of the run", c.Done())
+		awaittest.Came(t, "the end of the run", c.Done())
 		for i, seq := range seen {
 			if seq != int64(i+1) {
 				t.Errorf("the events are %v", seen)

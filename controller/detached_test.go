@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"prp/controller/awaittest"
 )
 
 // TestDetach: the program is in a session of its own, has its input and the
@@ -33,7 +35,7 @@ func TestDetach(t *testing.T) {
 	if len(words) != 4 || words[0] != "1048576" || words[1] != "a-" || words[2] != words[3] {
 		t.Errorf("it says %q, want the size of its input, its environment, and its pid as its session", text)
 	}
-	came(t, "the end of the program", d.Done)
+	awaittest.Came(t, "the end of the program", d.Done)
 	if err := syscall.Kill(d.PID, 0); err != syscall.ESRCH {
 		t.Errorf("process %d was not reaped: %v", d.PID, err)
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
+	"prp/controller/awaittest"
 	"prp/protocol"
 )
 
@@ -36,12 +36,12 @@ func TestSlowReaderDelaysNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	came(t, "the first event", reading)
+	awaittest.Came(t, "the first event", reading)
 	close(release)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := came(t, "the last event", counted); got != events*commands+1 {
+	if got := awaittest.Came(t, "the last event", counted); got != events*commands+1 {
 		t.Errorf("the slow reader got %d events, want %d", got, events*commands+1)
 	}
 }
@@ -122,15 +122,4 @@ func TestNothingAfterTheTerminal(t *testing.T) {
 	if path, _ := b.check(&e); path != "message.event" {
 		t.Errorf("an event after the terminal: got path %q, want message.event", path)
 	}
-}
-
-// came is what comes from a channel, or its end; only a hang takes longer.
-func came[T any](t testing.TB, what string, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(patience):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	return v
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/awaittest"
 	"prp/controller/devserver"
 )
 
@@ -385,5 +386,5 @@ func TestNewestWins(t *testing.T) {
 		t.Errorf("the completion is %v", end)
 	}
 	stop()
-	came(t, "the end of the second", ended)
+	awaittest.Came(t, "the end of the second", ended)
 }

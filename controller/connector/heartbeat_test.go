@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/awaittest"
 	"prp/controller/bridge"
 )
 
@@ -239,7 +240,7 @@ func TestClamped(t *testing.T) {
 		s.configure(&registerAck{Config: k.given})
 		room := make(chan int, 1)
 		c.call(func() { room <- c.room })
-		if got := came(t, "the loop", room); c.beat != k.beat || c.frame != k.frame || got != k.room {
+		if got := awaittest.Came(t, "the loop", room); c.beat != k.beat || c.frame != k.frame || got != k.room {
 			t.Errorf("%+v: a heartbeat each %s, frames of %d bytes, %d runs, want %s, %d, %d", k.given, c.beat, c.frame, got, k.beat, k.frame, k.room)
 		}
 	}
@@ -280,15 +281,4 @@ func TestEventBatch(t *testing.T) {
 	if err := s.gather(ctx); err != nil {
 		t.Errorf("a heartbeat waits with the events: %v", err)
 	}
-}
-
-// came is what comes from a channel, or its end; only a hang takes longer.
-func came[T any](t testing.TB, what string, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(hang):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	return v
 }

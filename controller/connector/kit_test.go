@@ -24,6 +24,7 @@ import (
 
 	"prp/controller"
 	"prp/controller/artifact"
+	"prp/controller/awaittest"
 	"prp/controller/bridge"
 	"prp/controller/devserver"
 	"prp/controller/identity"
@@ -242,7 +243,7 @@ func (w *world) end() {
 	}
 	w.stop()
 	w.stop = nil
-	if err := came(w.t, "the end of the connector", w.ended); !errors.Is(err, context.Canceled) && w.ctx.Err() == nil {
+	if err := awaittest.Came(w.t, "the end of the connector", w.ended); !errors.Is(err, context.Canceled) && w.ctx.Err() == nil {
 		w.t.Errorf("the connector ended with %v", err)
 	}
 	// A frame to the session that has ended would be lost.

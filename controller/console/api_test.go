@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/awaittest"
 	"prp/protocol"
 )
 
@@ -339,7 +340,7 @@ func TestShutdown(t *testing.T) {
 			t.Error("the stream has no terminal")
 		}
 	}
-	came(t, "the end of the console", done)
+	awaittest.Came(t, "the end of the console", done)
 	if _, err := l.client.Get(l.base); err == nil {
 		t.Error("the console still answers")
 	}
@@ -365,11 +366,11 @@ func TestOver(t *testing.T) {
 	if status, body := l.do("POST", prefix+"/runs", `{"kind":"script","name":"nothing"}`); status != 500 || code(t, body) != "start_failed" {
 		t.Errorf("got %d %s", status, body)
 	}
-	if got := came(t, "the end of the run", over); got != "nothing" {
+	if got := awaittest.Came(t, "the end of the run", over); got != "nothing" {
 		t.Errorf("over is %q", got)
 	}
 	l.start("happy-path")
-	if got := came(t, "the end of the run", over); got != "happy-path" {
+	if got := awaittest.Came(t, "the end of the run", over); got != "happy-path" {
 		t.Errorf("over is %q", got)
 	}
 	l.end()

@@ -304,14 +304,3 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
-
-// came is what comes from a channel, or its end; only a hang takes longer.
-func came[T any](t testing.TB, what string, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(hang):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	return v
-}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/awaittest"
 	"prp/controller/devserver"
 )
 
@@ -343,7 +344,7 @@ func (f failure) try(t *testing.T, b *bench) {
 		}
 	}()
 	outcome, err := b.workUntil(ctx)
-	came(t, "what was done", acted)
+	awaittest.Came(t, "what was done", acted)
 	st := b.state()
 	if outcome != f.outcome || (err != nil) != (f.outcome == Unreported) || st.Status != f.status {
 		t.Errorf("outcome %d, %v; status %s; told %q", outcome, err, st.Status, b.told)

@@ -326,14 +326,3 @@ func (b *bench) gone() {
 		b.t.Errorf("the child %q of the harness lives", b.read("child"))
 	}
 }
-
-// came is what comes from a channel, or its end; only a hang takes longer.
-func came[T any](t testing.TB, what string, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(hang):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	return v
-}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"prp/controller"
+	"prp/controller/awaittest"
 	"prp/controller/bridge"
 	"prp/controller/devserver"
 	"prp/controller/workerclient"
@@ -234,7 +235,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if b.read("got") != values[1] {
 		t.Errorf("the harness got %q, want %q", b.read("got"), values[1])
 	}
-	all := came(t, "what was found", found)
+	all := awaittest.Came(t, "what was found", found)
 	if !bytes.Contains(all[0].bytes, []byte("SECRET_0")) {
 		t.Errorf("the arguments do not name the variables: %s", all[0].bytes)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"prp/controller/awaittest"
 )
 
 // TestCancel: row 10. Results first, then the reply; a second one says the same.
@@ -144,7 +146,7 @@ func TestCancelBeforeKnown(t *testing.T) {
 			}
 			done = true
 		})
-		came(t, "the loop", looked)
+		awaittest.Came(t, "the loop", looked)
 		return done || p.results(id) > 0
 	})
 	if !done {

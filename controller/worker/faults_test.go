@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"prp/controller/awaittest"
 	"prp/controller/bridge"
 	"prp/controller/devserver"
 )
@@ -239,7 +240,7 @@ func TestOffline(t *testing.T) {
 		}
 		failure := make(chan error, 1)
 		p.worker.call(func() { failure <- p.worker.answer(x, succeeded(nil)) })
-		if err := came(t, "the answer", failure); err != nil {
+		if err := awaittest.Came(t, "the answer", failure); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -376,7 +377,7 @@ func TestWrongToken(t *testing.T) {
 	}
 	p.start()
 	p.until("attempts", func() bool { return p.worker.State().Attempts > 3 })
-	if text := came(t, "a report", told); !strings.Contains(text, "HTTP status 401") {
+	if text := awaittest.Came(t, "a report", told); !strings.Contains(text, "HTTP status 401") {
 		t.Errorf("told: %q", text)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"prp/controller"
+	"prp/controller/awaittest"
 	"prp/controller/bridge"
 	"prp/controller/devserver"
 	"prp/controller/programstest"
@@ -149,7 +150,7 @@ func (p *peer) end() {
 	}
 	p.stop()
 	p.stop = nil
-	if err := came(p.t, "the end of the worker", p.ended); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := awaittest.Came(p.t, "the end of the worker", p.ended); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		p.t.Errorf("the worker ended with %v", err)
 	}
 	for p.server.Connected() && p.ctx.Err() == nil {
@@ -305,15 +306,4 @@ func (p *peer) results(id string) (n int) {
 		}
 	}
 	return n
-}
-
-// came is what comes from a channel, or its end; only a hang takes longer.
-func came[T any](t testing.TB, what string, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(hang):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	return v
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"prp/controller/awaittest"
 	"prp/protocol"
 )
 
@@ -39,7 +40,7 @@ func TestSpare(t *testing.T) {
 	runs("without a spare")
 	first := p.spares()
 	runs("with a spare")
-	came(t, "the first spare", first[0].over) // it was the one
+	awaittest.Came(t, "the first spare", first[0].over) // it was the one
 	second := p.spares()
 	if slices.Contains(second, first[0]) || !slices.Contains(second, first[1]) {
 		t.Fatal("the spares are not those that were not used, and a new one")
@@ -86,13 +87,13 @@ cat > /dev/null`
 	if err != nil {
 		t.Fatal(err)
 	}
-	came(t, "the run", r.over)
+	awaittest.Came(t, "the run", r.over)
 	end := r.last
 	if end == nil || end.RunTerminalState != protocol.RunFailed || end.Reconciliation.Reason != protocol.ReasonRunTimedOut || *end.Reconciliation.ProcessExit.ExitCode != 3 {
 		t.Errorf("the end is %+v", end)
 	}
 	r.client.Close()
-	came(t, "the runner", r.gone)
+	awaittest.Came(t, "the runner", r.gone)
 }
 
 // TestSpareForTheNext: where a command takes the last spare, the next one starts

@@ -59,8 +59,7 @@ func pidNamespace() uint64 {
 
 // removeDeadLeaves takes away the empty leaves below a cgroup of runners that are
 // dead, and whose guardian has died before it could. The leaf called own is left
-// alone. A cgroup that holds a process cannot
-// be removed.
+// alone. A cgroup that holds a process cannot be removed.
 func removeDeadLeaves(parent, own string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

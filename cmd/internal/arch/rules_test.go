@@ -82,6 +82,7 @@ var rooms = map[string]room{
 	"controller/identity":              {own: []string{"controller/bridge", "protocol/secret"}},
 	"controller/identity/authority":    {},
 	"controller/identity/identitytest": {own: []string{"controller/identity/authority"}},
+	"controller/awaittest":             {},
 	"controller/programstest":          {},
 	"controller/connector/connectortest": {own: []string{
 		"controller", "controller/bridge", "controller/connector", "controller/devserver",
